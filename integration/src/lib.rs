@@ -1,0 +1,1 @@
+//! House checks, and suites over whole clusters.

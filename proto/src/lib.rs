@@ -1,0 +1,1 @@
+//! The control protocol and KEDA's scaler protocol, in domain types.

@@ -1,0 +1,1 @@
+//! Deterministic simulation of several API nodes and many workers.

@@ -1,0 +1,3 @@
+//! The one binary. Wiring only: each subcommand has its file.
+
+fn main() {}
