@@ -147,11 +147,15 @@ pub enum BadConfig {
         /// Which knob.
         knob: &'static str,
     },
-    /// It must be a number of at least one.
-    #[error("{knob} must be 1.0 or more")]
-    BelowOne {
+    /// It is outside the range that makes sense.
+    #[error("{knob} must be from {from} to {to}")]
+    Range {
         /// Which knob.
         knob: &'static str,
+        /// The least it may be.
+        from: u32,
+        /// The most it may be.
+        to: u32,
     },
 }
 
@@ -205,10 +209,10 @@ impl CoordinatorConfig {
         if self.backoff_max < self.backoff_base {
             return Err(BadConfig::Order { larger: "backoff_max", smaller: "backoff_base" });
         }
-        if self.hedge_factor >= 1.0 {
+        if (1.0..=1_000.0).contains(&self.hedge_factor) {
             Ok(())
         } else {
-            Err(BadConfig::BelowOne { knob: "hedge_factor" })
+            Err(BadConfig::Range { knob: "hedge_factor", from: 1, to: 1_000 })
         }
     }
 }
@@ -254,7 +258,7 @@ mod tests {
         let bad = CoordinatorConfig { query_window: 0, ..Default::default() };
         assert_eq!(bad.check(), Err(BadConfig::Zero { knob: "query_window" }));
         let bad = CoordinatorConfig { hedge_factor: f64::NAN, ..Default::default() };
-        assert_eq!(bad.check(), Err(BadConfig::BelowOne { knob: "hedge_factor" }));
+        assert_eq!(bad.check(), Err(BadConfig::Range { knob: "hedge_factor", from: 1, to: 1_000 }));
         let bad = CoordinatorConfig { backoff_max: Duration::ZERO, ..Default::default() };
         assert!(matches!(bad.check(), Err(BadConfig::Order { larger: "backoff_max", .. })));
         let bad = IntakeConfig { slots: 0, ..Default::default() };

@@ -5,7 +5,23 @@
 //! come out as actions. Knows nothing of PromQL, Parquet, HTTP or tokio.
 
 pub mod artifact;
+pub mod assign;
 pub mod config;
+pub mod coordinator;
+mod fair_queue;
+mod fetch_queue;
+mod heartbeat;
+mod hedge;
 pub mod id;
+pub mod intake;
+pub mod invariant;
+pub mod journal;
+pub mod measure;
 pub mod message;
 pub mod moment;
+pub mod reconnect;
+pub mod roster;
+pub mod sabotage;
+mod timers;
+mod work_ledger;
+pub mod work_state;

@@ -7,7 +7,9 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::{Artifact, Checksum};
-use crate::id::{AffinityKey, ApiId, Attempt, LeafId, QueryId, SessionId, TenantId, WorkId, WorkerId};
+use crate::id::{
+    AffinityKey, ApiId, Attempt, LeafId, QueryId, SessionId, TenantId, WorkId, WorkerId,
+};
 
 /// The version of the control protocol this crate speaks.
 pub const PROTOCOL_VERSION: u32 = 1;

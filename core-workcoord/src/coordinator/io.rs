@@ -189,8 +189,9 @@ pub enum Outcome {
 }
 
 /// Why a query was not taken in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[derive(thiserror::Error)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, thiserror::Error,
+)]
 pub enum Refusal {
     /// There are too many queries.
     #[error("{limit} queries are running already")]
@@ -317,4 +318,3 @@ pub enum Violation {
     /// An artifact announced at a URL that is not the worker's own.
     ForeignUrl,
 }
-
