@@ -157,3 +157,98 @@ impl Rotation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hash::{Hash, Hasher};
+
+    use proptest::prelude::*;
+    use rendezvous_hash::{IdNode, NodeHasher, RendezvousNodes};
+
+    use super::*;
+
+    /// Our score inside the crate `rendezvous_hash`, which sorts every node for every pick.
+    struct OurScore;
+
+    /// Keeps the one number that is written to it.
+    #[derive(Default)]
+    struct Keep(u64);
+
+    impl Hasher for Keep {
+        fn write(&mut self, _: &[u8]) {
+            unreachable!("keys are numbers")
+        }
+        fn write_u64(&mut self, number: u64) {
+            self.0 = number;
+        }
+        fn finish(&self) -> u64 {
+            self.0
+        }
+    }
+
+    impl NodeHasher<u64> for OurScore {
+        fn hash<T: Hash>(&self, node: &u64, key: &T) -> u64 {
+            let mut keep = Keep::default();
+            key.hash(&mut keep);
+            score(AffinityKey(keep.0), Node(*node))
+        }
+    }
+
+    fn node(i: u64) -> Node {
+        Node::of(&WorkerId::new(&format!("worker-{i}")).unwrap())
+    }
+
+    proptest! {
+        #[test]
+        fn the_pick_is_the_oracles_first_candidate_with_room(
+            rooms in prop::collection::vec(0..3_u8, 1..40),
+            keys in prop::collection::vec(any::<u64>(), 1..20),
+        ) {
+            let rooms: Vec<_> = rooms
+                .iter()
+                .map(|room| [Room::None, Room::Ahead, Room::Slot][usize::from(*room)])
+                .collect();
+            let mut rotation = Rotation::default();
+            let mut oracle = RendezvousNodes::new(OurScore);
+            for (i, room) in (0..).zip(&rooms) {
+                rotation.join(node(i), SessionId(i), *room);
+                oracle.insert(IdNode::new(node(i).0));
+            }
+            for key in keys {
+                let order: Vec<u64> = oracle
+                    .calc_candidates(&key)
+                    .map(|found| (0..).find(|i| node(*i).0 == **found).unwrap())
+                    .collect();
+                let with = |room| order.iter().find(|i| rooms[usize::try_from(**i).unwrap()] == room);
+                let expected = with(Room::Slot).or_else(|| with(Room::Ahead));
+                let pick = rotation.choose(AffinityKey(key), &[]);
+                match expected {
+                    Some(i) => prop_assert_eq!(
+                        pick,
+                        Pick::Take { session: SessionId(*i), first_choice: *i == order[0] }
+                    ),
+                    None => prop_assert_eq!(pick, Pick::NoRoom),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_worker_to_avoid_is_waited_for_only_while_another_is_there() {
+        let mut rotation = Rotation::default();
+        let bad = rotation.join(node(1), SessionId(1), Room::Slot);
+        let key = AffinityKey(7);
+        let take = |i| Pick::Take { session: SessionId(i), first_choice: true };
+        assert_eq!(rotation.choose(key, &[node(1)]), take(1), "nobody else is there");
+        let good = rotation.join(node(2), SessionId(2), Room::None);
+        assert_eq!(rotation.choose(key, &[node(1)]), Pick::Wait);
+        assert!(rotation.set_room(good, Room::Slot));
+        assert!(matches!(
+            rotation.choose(key, &[node(1)]),
+            Pick::Take { session: SessionId(2), .. }
+        ));
+        assert_eq!(rotation.choose_other(key, &[node(1), node(2)]), Pick::NoRoom);
+        assert_eq!(rotation.leave(bad), Some(SessionId(2)), "the last seat moves into the gap");
+        assert_eq!((rotation.len(), rotation.roomy(), rotation.is_empty()), (1, 1, false));
+    }
+}

@@ -29,6 +29,8 @@ pub struct CoordinatorConfig {
     /// Work items on one worker beyond its slots (2). More: fewer idle gaps between items, and
     /// more work to hand elsewhere when the worker dies.
     pub worker_queue_ahead: u32,
+    /// Slots that are believed of one worker (1,024). More: one that boasts gets more work.
+    pub max_worker_slots: u32,
     /// Items of one query on their way at once, at most (64). More: more memory for results that
     /// came early.
     pub query_window: u32,
@@ -72,6 +74,7 @@ impl Default for CoordinatorConfig {
             backoff_max: Duration::from_secs(5),
             backoff_reset_after: Duration::from_secs(5),
             worker_queue_ahead: 2,
+            max_worker_slots: 1_024,
             query_window: 64,
             max_queries: 2_000,
             max_tenant_queries: 500,
@@ -191,6 +194,7 @@ impl CoordinatorConfig {
             ("backoff_base", self.backoff_base),
         ])?;
         not_zero(&[
+            ("max_worker_slots", self.max_worker_slots.into()),
             ("query_window", self.query_window.into()),
             ("max_queries", self.max_queries.into()),
             ("max_tenant_queries", self.max_tenant_queries.into()),

@@ -1,4 +1,4 @@
-//! The coordinator's numbered promises (1 to 19 of `docs/invariants.md`), checked on its tables.
+//! The coordinator's numbered promises (1 to 21 of `docs/invariants.md`), checked on its tables.
 
 use super::{Coordinator, Input, Timer};
 use crate::assign::Room;
@@ -92,65 +92,65 @@ impl Coordinator {
 
     fn check_session(&self, id: SessionId, session: &Session) -> Result<(), Broken> {
         let armed = self.timers.is_armed(session.wake_at, Timer::Session(id));
-        hold(5, armed, || format!("nothing will wake session {id}"))?;
+        hold(4, armed, || format!("nothing will wake session {id}"))?;
         let post = self.roster.post(&session.endpoint);
-        hold(6, post.is_some_and(|post| post.session == Some(id)), || {
+        hold(5, post.is_some_and(|post| post.session == Some(id)), || {
             format!("session {id} is not the one of {}", session.endpoint)
         })?;
         let Phase::Live(live) = &session.phase else { return Ok(()) };
-        hold(7, self.roster.session_of(&live.worker) == Some(id), || {
+        hold(6, self.roster.session_of(&live.worker) == Some(id), || {
             format!("worker {} has another session than {id}", live.worker)
         })?;
         let should_sit = session.listed && live.accepts();
         let sits = live.seat.is_some_and(|seat| self.roster.rotation().session(seat) == Some(id));
-        hold(8, should_sit == sits && sits == live.seat.is_some(), || {
+        hold(7, should_sit == sits && sits == live.seat.is_some(), || {
             format!("session {id} should sit in rotation: {should_sit}, does: {sits}")
         })?;
         if let Some(seat) = live.seat {
             let room = live.room(self.config.worker_queue_ahead);
-            hold(8, self.roster.rotation().room(seat) == room, || {
+            hold(7, self.roster.rotation().room(seat) == room, || {
                 format!("session {id} has room {room:?}, its seat says otherwise")
             })?;
-            hold(9, !live.held || room == Room::None, || {
+            hold(8, !live.held || room == Room::None, || {
                 format!("session {id} refused and has room all the same")
             })?;
         }
-        hold(10, session.listed || !live.is_idle(), || {
+        hold(9, session.listed || !live.is_idle(), || {
             format!("session {id} is neither named by discovery nor of use")
         })?;
         let mut occupied = 0;
         for (work, attempt) in &live.lines {
             let state = self.line_state(id, WorkRef { work_id: *work, attempt: *attempt });
             let Some(state) = state else {
-                return hold(11, false, || format!("work {work} is on {id} but not in the ledger"));
+                return hold(10, false, || format!("work {work} is on {id} but not in the ledger"));
             };
-            hold(12, !(live.drains() && state.is_unstarted()), || {
+            hold(11, !(live.drains() && state.is_unstarted()), || {
                 format!("unstarted work {work} is left on the draining session {id}")
             })?;
             occupied += u32::from(state.occupies());
         }
         for (work, cancelling) in &live.cancelling {
-            hold(13, live.lines.get(&work.work_id) != Some(&work.attempt), || {
+            hold(12, live.lines.get(&work.work_id) != Some(&work.attempt), || {
                 format!("work {} is both cancelled and wanted on {id}", work.work_id)
             })?;
             occupied += u32::from(cancelling.occupies);
         }
-        hold(14, occupied == live.occupied, || {
+        hold(13, occupied == live.occupied, || {
             format!("session {id} counts {} occupied, it is {occupied}", live.occupied)
         })
     }
 
     fn check_query(&self, id: QueryId, query: &Query) -> Result<(), Broken> {
-        hold(5, self.timers.is_armed(query.deadline, Timer::Deadline(id)), || {
+        hold(4, self.timers.is_armed(query.deadline, Timer::Deadline(id)), || {
             format!("nothing will end query {id} at its deadline")
         })?;
-        hold(15, query.delivered < query.len(), || format!("query {id} is over but still here"))?;
+        hold(14, query.delivered < query.len(), || format!("query {id} is over but still here"))?;
         let delivered = query.items.iter().take(query.delivered as usize);
-        hold(16, query.delivered <= query.done && query.consumed <= query.delivered, || {
+        hold(15, query.delivered <= query.done && query.consumed <= query.delivered, || {
             format!("query {id} delivered more than it has")
         })?;
         // The last one delivered stands for all before it: the others were checked in their turn.
-        hold(16, delivered.last().is_none_or(|w| matches!(w.lead, WorkState::Done(..))), || {
+        hold(15, delivered.last().is_none_or(|w| matches!(w.lead, WorkState::Done(..))), || {
             format!("query {id} delivered what is not done")
         })?;
         let ready = self.queue.is_ready(&query.tenant, id);
@@ -161,7 +161,7 @@ impl Coordinator {
             self.check_open_item(WorkId { query: id, item: *item }, query)?;
         }
         for item in &query.retry {
-            hold(17, query.item(*item).lead == WorkState::Queued, || {
+            hold(16, query.item(*item).lead == WorkState::Queued, || {
                 format!("item {item} of {id} waits and is on its way")
             })?;
         }
@@ -173,12 +173,12 @@ impl Coordinator {
         let mut workers = [None, None];
         for (state, worker) in work.lines().zip(&mut workers) {
             let Some(place) = state.place() else {
-                return hold(17, false, || format!("work {id} is open but nowhere: {state:?}"));
+                return hold(16, false, || format!("work {id} is open but nowhere: {state:?}"));
             };
             let live = self.roster.live(place.on);
             let there =
                 live.is_some_and(|live| live.lines.get(&id.clone()) == Some(&place.attempt));
-            hold(11, there, || format!("work {id} is in the ledger but not on {}", place.on))?;
+            hold(10, there, || format!("work {id} is in the ledger but not on {}", place.on))?;
             *worker = live.map(|live| live.node);
             hold(
                 18,
@@ -187,11 +187,11 @@ impl Coordinator {
             )?;
             let fetching = matches!(state, WorkState::Fetching(..));
             let active = self.fetches.is_active(WorkRef { work_id: id, attempt: place.attempt });
-            hold(19, fetching == active, || {
+            hold(18, fetching == active, || {
                 format!("work {id} is fetching: {fetching}, its fetch is active: {active}")
             })?;
         }
-        hold(20, work.hedge.is_none() || workers[0] != workers[1], || {
+        hold(19, work.hedge.is_none() || workers[0] != workers[1], || {
             format!("work {id} is hedged on the straggler's own worker")
         })?;
         let fetched =
@@ -201,9 +201,9 @@ impl Coordinator {
                 let work = WorkRef { work_id: id, attempt: place.attempt };
                 self.fetches.is_active(work) || self.fetches.is_waiting(work)
             });
-            hold(19, queued, || format!("work {id} is ready and nobody will fetch it"))?;
+            hold(18, queued, || format!("work {id} is ready and nobody will fetch it"))?;
         }
-        hold(21, id.item < query.consumed.saturating_add(query.window), || {
+        hold(20, id.item < query.consumed.saturating_add(query.window), || {
             format!("work {id} is beyond its query's window")
         })
     }
@@ -211,11 +211,11 @@ impl Coordinator {
     /// Promises that need a count over everything.
     fn check_recount(&self) -> Result<(), Broken> {
         let queued: u32 = self.ledger.iter().map(|(_, query)| query.queued()).sum();
-        hold(22, queued == self.ledger.queued, || {
+        hold(21, queued == self.ledger.queued, || {
             format!("{queued} items wait, the ledger says {}", self.ledger.queued)
         })?;
         let parked: u32 = self.ledger.iter().map(|(_, query)| query.parked).sum();
-        hold(22, parked as usize == self.parked.len(), || {
+        hold(21, parked as usize == self.parked.len(), || {
             format!("{parked} items are parked, the list has {}", self.parked.len())
         })?;
         hold(3, self.queue.len() == self.ledger.len(), || "queue and ledger differ".into())?;
@@ -224,11 +224,11 @@ impl Coordinator {
             .iter()
             .flat_map(|(_, query)| query.open.iter().flat_map(|item| query.item(*item).lines()));
         let fetching = lines.filter(|state| matches!(state, WorkState::Fetching(..))).count();
-        hold(19, fetching == self.fetches.active(), || {
+        hold(18, fetching == self.fetches.active(), || {
             format!("{fetching} lines are fetching, {} fetches are active", self.fetches.active())
         })?;
         let seated = self.roster.sessions().filter_map(|(_, session)| session.live());
         let seated = seated.filter(|live| live.seat.is_some()).count();
-        hold(8, seated == self.roster.rotation().len(), || "the rotation has strangers".into())
+        hold(7, seated == self.roster.rotation().len(), || "the rotation has strangers".into())
     }
 }

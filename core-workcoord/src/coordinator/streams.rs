@@ -36,16 +36,13 @@ impl Coordinator {
         if let Some(at) = redial_at {
             self.timers.disarm(at, Timer::Redial(endpoint.clone()));
         }
-        match session {
-            None => self.roster.forget_post(endpoint),
-            Some(session) if self.roster.live(session).is_none() => {
-                self.lose(session, Some(CloseReason::Retired));
-            }
+        let Some(session) = session else { return self.roster.forget_post(endpoint) };
+        self.set_listed(session, false);
+        if self.roster.live(session).is_some() {
             // Its stream stays until its work is fetched.
-            Some(session) => {
-                self.set_listed(session, false);
-                self.maybe_retired.push(session);
-            }
+            self.maybe_retired.push(session);
+        } else {
+            self.lose(session, Some(CloseReason::Retired));
         }
     }
 
@@ -301,6 +298,7 @@ impl Coordinator {
         let pulse = Pulse::new(self.now, interval, timeout);
         let wake_at = pulse.wake_at();
         let Welcome { worker_id, slots, artifact_base_url, .. } = welcome;
+        let slots = slots.min(self.config.max_worker_slots);
         let live = Live::new(worker_id, slots, artifact_base_url, pulse, self.now);
         self.roster.introduce(id, live);
         self.wake_session_at(id, wake_at);
@@ -328,7 +326,7 @@ impl Coordinator {
             status.accepting_work = true;
         }
         live.status = Some(status);
-        live.slots = status.slots;
+        live.slots = status.slots.min(self.config.max_worker_slots);
         // It spoke of itself: what it refused before may be welcome now.
         live.held = false;
         let draining = status.draining;
