@@ -58,7 +58,7 @@ impl Intake {
         hold(31, self.running <= self.config.slots, || {
             format!("{} runs hold {} slots", self.running, self.config.slots)
         })?;
-        let limit = self.config.slots + self.config.queue_limit;
+        let limit = self.config.slots.saturating_add(self.config.queue_limit);
         hold(32, self.queued + self.running <= limit, || {
             format!("{} runs wait, the limit is {}", self.queued, self.config.queue_limit)
         })?;

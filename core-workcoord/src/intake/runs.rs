@@ -60,7 +60,7 @@ impl RunState {
 
 impl Intake {
     pub(super) fn has_room(&self) -> bool {
-        self.running + self.queued < self.config.slots + self.config.queue_limit
+        self.running + self.queued < self.config.slots.saturating_add(self.config.queue_limit)
     }
 
     pub(super) fn assigned(&mut self, session: SessionId, assign: AssignWork) {
