@@ -67,7 +67,9 @@ pub struct Coordinator {
     queue: FairQueue,
     /// Items given back that wait for a worker they have not failed on.
     parked: BTreeSet<WorkId>,
-    /// Where the last look at the parked items ended.
+    /// How many of the parked items are yet to be looked at since room last grew.
+    parked_left: usize,
+    /// The last one that was looked at.
     parked_cursor: Option<WorkId>,
     fetches: FetchQueue,
     hedges: HedgeBudget,
@@ -97,6 +99,7 @@ impl Coordinator {
             ledger: WorkLedger::default(),
             queue: FairQueue::default(),
             parked: BTreeSet::new(),
+            parked_left: 0,
             parked_cursor: None,
             fetches: FetchQueue::new(config.max_fetches, config.max_fetch_bytes),
             hedges: HedgeBudget::new(config.hedge_budget_per_mille),

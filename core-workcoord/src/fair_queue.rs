@@ -1,124 +1,166 @@
 //! Whose turn it is: tenants share, then queries within a tenant. Time order within a query is the
 //! query's own (`work_ledger`).
 //!
-//! Stride scheduling on two levels. Every turn moves a tenant, and a query within it, one step
-//! ahead; the one furthest behind is next; whoever comes back from a pause starts at the present
-//! turn and has saved nothing up. So of two that always have work, neither gets more than one turn
-//! more than the other, and a query that ends leaves its place at once.
+//! Stride scheduling on two levels. Every turn moves a tenant, and a query within it, one stride
+//! ahead; the one furthest behind is next, and of equals the one that waits longest. The line's own
+//! mark moves on with every turn by a stride's share among those in line; whoever is new, or comes
+//! back from a pause, starts at the mark and has saved nothing up. So of two that always have work
+//! neither gets more than one turn more than the other, no stream of newcomers keeps anybody
+//! waiting, and a query that ends leaves its place at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{QueryId, TenantId};
 
+/// What one turn costs: large enough to be shared, small enough for 2^44 turns.
+const STRIDE: u64 = 1 << 20;
+
 /// Queries that have work to give out, in the order of their turns.
 #[derive(Clone, Debug, Default)]
 pub struct FairQueue {
-    tenants: BTreeMap<TenantId, Lane>,
-    /// Tenants with a ready query, furthest behind first.
-    ready: BTreeSet<(u64, TenantId)>,
-    /// The step of the last turn.
-    present: u64,
-    joined: u64,
+    lanes: BTreeMap<TenantId, Lane>,
+    /// Tenants with a ready query.
+    ready: Turns<TenantId>,
 }
 
 /// One tenant's queries.
 #[derive(Clone, Debug, Default)]
 struct Lane {
-    step: u64,
+    /// Its place among the tenants.
+    ticket: Ticket,
     queries: BTreeMap<QueryId, Ticket>,
-    /// Ready queries, furthest behind first, then in the order they came.
-    ready: BTreeSet<(u64, u64, QueryId)>,
-    present: u64,
+    /// Ready queries.
+    ready: Turns<QueryId>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// A place in line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Ticket {
+    /// How far ahead its turns have brought it.
     step: u64,
-    joined: u64,
+    /// When it took its present place: of equal steps the earlier goes first.
+    since: u64,
+    /// Whether it stands in line now.
     ready: bool,
+}
+
+/// A line of those that are ready, furthest behind first.
+#[derive(Clone, Debug)]
+struct Turns<T> {
+    line: BTreeSet<(u64, u64, T)>,
+    /// Where newcomers start.
+    mark: u64,
+    placed: u64,
+}
+
+impl<T: Ord> Default for Turns<T> {
+    fn default() -> Self {
+        Self { line: BTreeSet::new(), mark: 0, placed: 0 }
+    }
+}
+
+impl<T: Ord + Clone> Turns<T> {
+    fn next(&self) -> Option<&T> {
+        self.line.first().map(|(_, _, who)| who)
+    }
+
+    /// Takes a place in line.
+    fn enter(&mut self, who: &T, ticket: &mut Ticket) {
+        ticket.step = ticket.step.max(self.mark);
+        ticket.ready = true;
+        self.place(who, ticket);
+    }
+
+    fn place(&mut self, who: &T, ticket: &mut Ticket) {
+        self.placed += 1;
+        ticket.since = self.placed;
+        self.line.insert((ticket.step, ticket.since, who.clone()));
+    }
+
+    fn leave(&mut self, who: &T, ticket: &mut Ticket) {
+        ticket.ready = false;
+        self.line.remove(&(ticket.step, ticket.since, who.clone()));
+    }
+
+    /// The first in line took its turn.
+    fn turn_taken(&mut self, who: &T, ticket: &mut Ticket) {
+        // One that is alone shares with whoever comes next.
+        let sharing = self.line.len().max(2) as u64;
+        self.leave(who, ticket);
+        self.mark = ticket.step.max(self.mark + (STRIDE / sharing).max(1));
+        ticket.step += STRIDE;
+        ticket.ready = true;
+        self.place(who, ticket);
+    }
 }
 
 impl FairQueue {
     /// A new query; it has no work to give out until it is made ready.
     pub fn join(&mut self, tenant: &TenantId, query: QueryId) {
-        self.joined += 1;
-        let ticket = Ticket { step: 0, joined: self.joined, ready: false };
-        let lane = self.tenants.entry(tenant.clone()).or_default();
-        lane.queries.insert(query, ticket);
+        let lane = self.lanes.entry(tenant.clone()).or_default();
+        lane.queries.insert(query, Ticket::default());
     }
 
     /// A query is over: its place is gone at once, and its tenant's with the last one.
     pub fn leave(&mut self, tenant: &TenantId, query: QueryId) {
         self.set_ready(tenant, query, false);
-        if let Some(lane) = self.tenants.get_mut(tenant) {
+        if let Some(lane) = self.lanes.get_mut(tenant) {
             lane.queries.remove(&query);
             if lane.queries.is_empty() {
-                self.tenants.remove(tenant);
+                self.lanes.remove(tenant);
             }
         }
     }
 
     /// Whether a query has work to give out.
     pub fn set_ready(&mut self, tenant: &TenantId, query: QueryId, ready: bool) {
-        let Some(lane) = self.tenants.get_mut(tenant) else { return };
+        let Some(lane) = self.lanes.get_mut(tenant) else { return };
         let Some(ticket) = lane.queries.get_mut(&query) else { return };
-        if ticket.ready == ready {
-            return;
+        match (ticket.ready, ready) {
+            (false, true) => lane.ready.enter(&query, ticket),
+            (true, false) => lane.ready.leave(&query, ticket),
+            (false, false) | (true, true) => return,
         }
-        let was_ready = !lane.ready.is_empty();
-        ticket.ready = ready;
-        if ready {
-            ticket.step = ticket.step.max(lane.present);
-            lane.ready.insert((ticket.step, ticket.joined, query));
-        } else {
-            lane.ready.remove(&(ticket.step, ticket.joined, query));
-        }
-        let is_ready = !lane.ready.is_empty();
-        if is_ready && !was_ready {
-            lane.step = lane.step.max(self.present);
-            self.ready.insert((lane.step, tenant.clone()));
-        } else if was_ready && !is_ready {
-            self.ready.remove(&(lane.step, tenant.clone()));
+        match (lane.ticket.ready, lane.ready.next().is_some()) {
+            (false, true) => self.ready.enter(tenant, &mut lane.ticket),
+            (true, false) => self.ready.leave(tenant, &mut lane.ticket),
+            (false, false) | (true, true) => {}
         }
     }
 
     /// Whose turn it is.
     pub fn next(&self) -> Option<QueryId> {
-        let (_, tenant) = self.ready.first()?;
-        self.tenants.get(tenant)?.ready.first().map(|(_, _, query)| *query)
+        self.lanes.get(self.ready.next()?)?.ready.next().copied()
     }
 
     /// The query whose turn it is took it.
     pub fn turn_taken(&mut self) {
-        let Some((step, tenant)) = self.ready.pop_first() else { return };
-        let lane = self.tenants.get_mut(&tenant).expect("a ready tenant has a lane");
-        let (at, joined, query) = lane.ready.pop_first().expect("a ready lane has a query");
-        lane.present = at;
-        lane.queries.get_mut(&query).expect("a ready query has a ticket").step = at + 1;
-        lane.ready.insert((at + 1, joined, query));
-        self.present = step;
-        lane.step = step + 1;
-        self.ready.insert((step + 1, tenant));
+        let Some(tenant) = self.ready.next().cloned() else { return };
+        let lane = self.lanes.get_mut(&tenant).expect("a ready tenant has a lane");
+        let query = *lane.ready.next().expect("a ready lane has a query");
+        let ticket = lane.queries.get_mut(&query).expect("a ready query has a ticket");
+        lane.ready.turn_taken(&query, ticket);
+        self.ready.turn_taken(&tenant, &mut lane.ticket);
     }
 
     /// Queries of one tenant.
     pub fn tenant_queries(&self, tenant: &TenantId) -> usize {
-        self.tenants.get(tenant).map_or(0, |lane| lane.queries.len())
+        self.lanes.get(tenant).map_or(0, |lane| lane.queries.len())
     }
 
     /// Whether this query is known and has work to give out.
     pub fn is_ready(&self, tenant: &TenantId, query: QueryId) -> Option<bool> {
-        Some(self.tenants.get(tenant)?.queries.get(&query)?.ready)
+        Some(self.lanes.get(tenant)?.queries.get(&query)?.ready)
     }
 
     /// How many queries it knows.
     pub fn len(&self) -> usize {
-        self.tenants.values().map(|lane| lane.queries.len()).sum()
+        self.lanes.values().map(|lane| lane.queries.len()).sum()
     }
 
     /// Whether it knows nobody.
     pub fn is_empty(&self) -> bool {
-        self.tenants.is_empty()
+        self.lanes.is_empty()
     }
 }
 
@@ -180,6 +222,28 @@ mod tests {
         queue.set_ready(&tenant("b"), QueryId(2), true);
         let mine = turns(&mut queue, 20).into_iter().filter(|query| *query == 2).count();
         assert!((10..=11).contains(&mine), "{mine} of 20 turns");
+    }
+
+    #[test]
+    fn no_stream_of_newcomers_keeps_anybody_waiting() {
+        let mut queue = queue(&[("z", 1)]);
+        let mut mine = 0;
+        for newcomer in 100..200 {
+            // One more query of the same tenant, and one of a tenant whose name comes first.
+            for name in ["z", "a"] {
+                queue.join(&tenant(name), QueryId(newcomer));
+                queue.set_ready(&tenant(name), QueryId(newcomer), true);
+            }
+            for query in turns(&mut queue, 2) {
+                mine += u32::from(query == 1);
+                ["z", "a"].map(|name| {
+                    if query != 1 && queue.is_ready(&tenant(name), QueryId(query)).is_some() {
+                        queue.leave(&tenant(name), QueryId(query));
+                    }
+                });
+            }
+        }
+        assert!(mine >= 10, "{mine} of 200 turns, with ever more queries to share with");
     }
 
     #[test]

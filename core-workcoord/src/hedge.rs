@@ -48,8 +48,10 @@ pub fn is_hedgeable(work: &Work, config: &CoordinatorConfig) -> bool {
 /// How long an item of this query may take before it is a straggler, counted from its assignment;
 /// `None` while the query waits for something else as well, or too few siblings are done to tell.
 pub fn patience(query: &Query, config: &CoordinatorConfig) -> Option<Duration> {
-    let waits_only_for_open = query.queued() == 0 && !query.open.is_empty();
-    let enough_done = query.done >= 1 && query.done >= query.len() / 2;
+    // What lies beyond the window waits for the straggler, too.
+    let nothing_to_give_out = query.next_item().is_none() && query.parked == 0;
+    let waits_only_for_open = nothing_to_give_out && !query.open.is_empty();
+    let enough_done = query.done >= 1 && query.done >= query.fresh / 2;
     if !(waits_only_for_open && enough_done) {
         return None;
     }

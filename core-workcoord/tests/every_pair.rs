@@ -10,7 +10,7 @@ use core_workcoord::id::{Attempt, SessionId};
 use core_workcoord::moment::Moment;
 use core_workcoord::work_state::{From, Place, Step, WorkEvent, WorkState};
 
-/// What each event (column) makes of each state (row), when it comes from the present place. A
+/// What each event (row) makes of each state (column), when it comes from the present place. A
 /// state's name means that the item moves there; `late` and `VIOLATION` mean that it stays.
 const TABLE: &str = "
     .             Queued     Assigned   Accepted   Running    Ready      Fetching   Done  Failed  Cancelled
@@ -31,8 +31,7 @@ const TABLE: &str = "
     GiveUp        Failed     Failed     Failed     Failed     Failed     Failed     late  late    late
 ";
 
-const HERE: Place =
-    Place { on: SessionId(7), attempt: Attempt(2), since: Moment::from_millis(40) };
+const HERE: Place = Place { on: SessionId(7), attempt: Attempt(2), since: Moment::from_millis(40) };
 const ELSEWHERE: SessionId = SessionId(8);
 
 fn state_name(state: &WorkState) -> &'static str {

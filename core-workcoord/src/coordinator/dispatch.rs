@@ -1,6 +1,8 @@
 //! Who gets what: waiting work onto workers with room, second attempts for stragglers, and the word
 //! to waiting clients when nobody is there.
 
+use std::ops::Bound;
+
 use super::{Action, Coordinator, Timer};
 use crate::assign::Pick;
 use crate::hedge;
@@ -11,14 +13,17 @@ use crate::sabotage::Bug;
 use crate::work_ledger::Line;
 use crate::work_state::{Place, Step, WorkEvent, WorkState};
 
-/// Parked items looked at when room grows. The rest have their turn with the next growth, so that
-/// no single input costs more than a bounded look.
+/// Parked items looked at in one go when room has grown. The rest have their turn with the next
+/// inputs, so that no single input costs more than a bounded look.
 const UNPARK_AT_ONCE: usize = 32;
 
 impl Coordinator {
     /// Gives out waiting work while anybody has room.
     pub(super) fn dispatch(&mut self) {
-        if self.roster.take_grew() && !self.parked.is_empty() {
+        if self.roster.take_grew() {
+            self.parked_left = self.parked.len();
+        }
+        if self.parked_left > 0 && self.roster.rotation().has_room() {
             self.unpark();
         }
         while self.roster.rotation().has_room() || self.sabotage.has(Bug::OverfillWorker) {
@@ -88,12 +93,18 @@ impl Coordinator {
         self.parked.insert(WorkId { query: id, item });
     }
 
-    /// Room grew: some of the parked items may try again.
+    /// Room grew: the next of the parked items may try again.
     fn unpark(&mut self) {
-        let from = self.parked_cursor.take().filter(|cursor| self.parked.contains(cursor));
-        let from = from.unwrap_or(*self.parked.first().expect("some are parked"));
-        let some: Vec<_> = self.parked.range(from..).take(UNPARK_AT_ONCE + 1).copied().collect();
-        for work in some.iter().take(UNPARK_AT_ONCE) {
+        let portion = UNPARK_AT_ONCE.min(self.parked_left);
+        self.parked_left -= portion;
+        let after = self.parked_cursor.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut some: Vec<_> =
+            self.parked.range((after, Bound::Unbounded)).take(portion).copied().collect();
+        // Past the last one it goes on with the first.
+        let rest = self.parked.iter().take(portion - some.len()).copied();
+        let before = |work: &WorkId| self.parked_cursor.is_some_and(|cursor| *work <= cursor);
+        some.extend(rest.take_while(before));
+        for work in &some {
             self.parked.remove(work);
             let query = self.ledger.get_mut(work.query).expect("its item is parked");
             query.parked -= 1;
@@ -101,7 +112,7 @@ impl Coordinator {
             let tenant = query.tenant.clone();
             self.queue.set_ready(&tenant, work.query, true);
         }
-        self.parked_cursor = some.get(UNPARK_AT_ONCE).copied();
+        self.parked_cursor = some.last().copied();
     }
 
     fn assign(&mut self, id: WorkId, session: SessionId, line: Line, first_choice: bool) {
