@@ -73,7 +73,7 @@ pub enum Input {
 /// A query with the work its plan came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Submission {
-    /// Its name, new to this coordinator.
+    /// Its name. Names are drawn at random and never used twice.
     pub query: QueryId,
     /// Whose it is.
     pub tenant: TenantId,
@@ -223,7 +223,7 @@ pub enum Refusal {
         /// Items the query has.
         needed: u32,
     },
-    /// A query of this name is running.
+    /// A query of this name is running, or not quite gone.
     #[error("a query of this name is running already")]
     DuplicateQuery,
 }

@@ -1,8 +1,8 @@
 //! A query's beginning, the delivery of its results in order, and its end, which comes once.
 
 use super::{Action, Coordinator, Outcome, QueryFailure, Refusal, Submission, Timer};
-use crate::id::{QueryId, WorkId};
-use crate::message::CancelReason;
+use crate::id::{Attempt, QueryId, WorkId};
+use crate::message::{CancelReason, WorkRef};
 use crate::sabotage::Bug;
 use crate::work_state::WorkState;
 
@@ -35,7 +35,7 @@ impl Coordinator {
         let config = &self.config;
         let needed = u32::try_from(submission.items.len()).unwrap_or(u32::MAX);
         let reached = |count: usize, limit: u32| count >= limit as usize;
-        if self.ledger.get(submission.query).is_some() {
+        if self.ledger.get(submission.query).is_some() || self.is_leaving(submission.query) {
             Err(Refusal::DuplicateQuery)
         } else if needed > config.max_query_items {
             Err(Refusal::TooManyItems { limit: config.max_query_items, needed })
@@ -50,6 +50,15 @@ impl Coordinator {
         } else {
             Ok(())
         }
+    }
+
+    /// Whether a query that has ended still has cancellations on their way: its name can't be used
+    /// again before they are confirmed.
+    fn is_leaving(&self, query: QueryId) -> bool {
+        let from = WorkRef { work_id: WorkId { query, item: 0 }, attempt: Attempt(0) };
+        let live = self.roster.sessions().filter_map(|(_, session)| session.live());
+        live.filter_map(|live| live.cancelling.range(from..).next())
+            .any(|(work, _)| work.work_id.query == query)
     }
 
     pub(super) fn consumed(&mut self, id: QueryId, through: u32) {
