@@ -1,3 +1,29 @@
-//! The one binary. Wiring only: each subcommand has its file.
+//! The one binary. Wiring only: `cli` says what can be asked for, each subcommand has its file, and
+//! the work is done by the libraries.
 
-fn main() {}
+mod cli;
+mod completions;
+mod output;
+mod replay;
+mod simulate;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Simulate(args) => simulate::run(&args),
+        Command::Replay(args) => replay::run(&args),
+        Command::Completions(args) => completions::run(&args),
+    };
+    match done {
+        Ok(verdict) => verdict.into(),
+        Err(problem) => {
+            output::complain(&problem);
+            ExitCode::from(cli::EXIT_UNUSABLE)
+        }
+    }
+}

@@ -57,6 +57,20 @@ fn a_second_query_of_the_same_name_is_refused_while_the_first_runs() {
 }
 
 #[test]
+fn a_name_may_be_used_again_only_when_nothing_of_it_is_left() {
+    let mut s = Scenario::seeded(7).workers(1).query(Q1, 1);
+    s.run(Q1.item(0));
+    s.cancel(Q1);
+    s.submit(plan(Q1, 1));
+    assert_eq!(s.counts().queries_refused, 1, "its old work has not stopped yet");
+    s.confirm_cancels();
+    s.submit(plan(Q1, 1));
+    s.finish(Q1.item(0));
+    s.expect_delivered(Q1, &[0]);
+    assert_eq!(s.counts().queries_complete, 1);
+}
+
+#[test]
 fn too_many_queries_are_refused_with_the_limit() {
     let mut s = Scenario::with_config(7, |config| config.max_queries = 2);
     let mut s2 = Scenario::with_config(7, |config| config.max_tenant_queries = 2);

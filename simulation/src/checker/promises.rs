@@ -1,0 +1,170 @@
+//! The end-to-end promises, numbered. Each is checked from outside, on what the nodes were told and
+//! what they decided; the state machines' own promises about their tables are in
+//! `core_workcoord::invariant`.
+
+/// One promise. Its number is its place in this list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Promise {
+    /// A query ends once, and nothing is said of it after its end.
+    EndsOnce = 1,
+    /// Every query submitted to an API that lives on ends.
+    Ends,
+    /// Items are delivered in order, each once.
+    DeliversInOrder,
+    /// An item is delivered only after the artifact of that very attempt was fetched and verified
+    /// from a session that was alive then.
+    DeliversVerified,
+    /// What is delivered is what the spec asks for.
+    DeliversRight,
+    /// A query is complete only after every item was delivered.
+    CompleteWhenAll,
+    /// Nothing is sent on, or fetched from, a session that is over or not open yet.
+    SpeaksOnOpenSessions,
+    /// After a rejection nothing is assigned to that session until it has spoken of itself.
+    NoPingPong,
+    /// Work goes only to workers that discovery names and that last said they accept work and do
+    /// not drain.
+    AssignsToTheWilling,
+    /// No unstarted work is left on a draining session.
+    TakesBackFromDraining,
+    /// What an API has on a worker never exceeds its slots and the configured queue ahead.
+    BoundedLoad,
+    /// A worker runs no more than its slots, keeps no more than its queue, and leaves no slot free
+    /// while work waits.
+    Slots,
+    /// Every cancellation is confirmed exactly once while the session lives, and no attempt is
+    /// cancelled twice.
+    CancelsOnce,
+    /// What is confirmed as cancelled neither runs nor has a file.
+    CancelledIsGone,
+    /// When a session ends on a worker, each of its runs is told to stop and each of its artifacts
+    /// is removed in the same step.
+    SessionEndCleans,
+    /// A worker starts, stops and removes nothing without a reason.
+    ReasonForEverything,
+    /// The files on a worker's disk and the runs of its executor are those its intake believes in.
+    BooksMatchDisk,
+    /// Attempts are counted from one without gaps, a rejected one is given back, and there are no
+    /// more than are allowed.
+    AttemptNumbers,
+    /// A work item never has two live attempts on one worker.
+    OneAttemptPerWorker,
+    /// Every end has its reason: the deadline, the client, the limit, what a worker said.
+    ReasonForEveryEnd,
+    /// When a query ends, everything of it that is on its way is cancelled in the same step.
+    EndCancels,
+    /// No session is given up for silence, for a missing answer or for a broken protocol unless
+    /// something was wrong with it.
+    NoFalseLoss,
+    /// No tenant with waiting work is passed over more often than the stated bound.
+    Fair,
+    /// A client is told to wait for workers only when nobody is in rotation.
+    ScaleUpWhenEmpty,
+    /// No work waits while a worker in rotation has room for it.
+    WorkConserving,
+    /// Nothing said on a living stream is lost.
+    NothingLost,
+    /// Fetches keep to their limits in number and bytes.
+    FetchLimits,
+    /// Only announced artifacts are fetched, from the session that announced them, one fetch at a
+    /// time, and no fetch outlives its session.
+    FetchesAnnounced,
+    /// No item beyond the query's window is given out.
+    Window,
+    /// No query outlives its deadline.
+    Deadline,
+    /// Once every fault is over, every table empties, nothing runs, and no file is left.
+    Settles,
+    /// When nothing goes wrong, every query is answered and no session is lost.
+    QuietCompletes,
+    /// Every assignment is accepted or rejected in the step that brings it.
+    AnswersAtOnce,
+    /// What a worker says of its work is what happened, in order.
+    WorkerTellsTruth,
+    /// Every announced artifact is acknowledged or cancelled, and none is acknowledged that was
+    /// neither verified nor superseded.
+    Acknowledges,
+    /// A tick moves the timer on.
+    TimersHelp,
+    /// Only addresses that discovery names are dialled, one stream at a time each.
+    DialsNamed,
+    /// Once every fault is over, every API has every worker in rotation.
+    Reconnects,
+    /// A session that is silent for too long is given up.
+    SilenceIsLoss,
+    /// An API takes in no more queries and items than its limits allow.
+    AdmissionLimits,
+    /// Second attempts are paid for by finished work.
+    HedgeBudget,
+    /// Work that failed on a worker goes to another, as long as there is one.
+    AvoidsFailure,
+    /// No announced artifact waits while nothing is fetched.
+    FetchesAtOnce,
+}
+
+impl Promise {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Self; 43] = [
+        Self::EndsOnce,
+        Self::Ends,
+        Self::DeliversInOrder,
+        Self::DeliversVerified,
+        Self::DeliversRight,
+        Self::CompleteWhenAll,
+        Self::SpeaksOnOpenSessions,
+        Self::NoPingPong,
+        Self::AssignsToTheWilling,
+        Self::TakesBackFromDraining,
+        Self::BoundedLoad,
+        Self::Slots,
+        Self::CancelsOnce,
+        Self::CancelledIsGone,
+        Self::SessionEndCleans,
+        Self::ReasonForEverything,
+        Self::BooksMatchDisk,
+        Self::AttemptNumbers,
+        Self::OneAttemptPerWorker,
+        Self::ReasonForEveryEnd,
+        Self::EndCancels,
+        Self::NoFalseLoss,
+        Self::Fair,
+        Self::ScaleUpWhenEmpty,
+        Self::WorkConserving,
+        Self::NothingLost,
+        Self::FetchLimits,
+        Self::FetchesAnnounced,
+        Self::Window,
+        Self::Deadline,
+        Self::Settles,
+        Self::QuietCompletes,
+        Self::AnswersAtOnce,
+        Self::WorkerTellsTruth,
+        Self::Acknowledges,
+        Self::TimersHelp,
+        Self::DialsNamed,
+        Self::Reconnects,
+        Self::SilenceIsLoss,
+        Self::AdmissionLimits,
+        Self::HedgeBudget,
+        Self::AvoidsFailure,
+        Self::FetchesAtOnce,
+    ];
+
+    /// Its number.
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_the_list() {
+        for (number, promise) in (1..).zip(Promise::ALL) {
+            assert_eq!(promise.number(), number);
+        }
+    }
+}
