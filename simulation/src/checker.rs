@@ -3,11 +3,12 @@
 //! believed.
 //!
 //! The parts: `promises` (the numbered list), `books` (what is known of queries, attempts and
-//! sessions), `api_told`, `api_decides`, `api_results` and `api_stepped` (an API's inputs, its
-//! actions, and the state between steps), `outcomes` (why a query may end), `worker_side` and
+//! sessions), `api_told`, `api_decides`, `api_results`, `api_stepped` and `api_patience` (an API's
+//! inputs, its actions, the state between steps, and how long it may wait), `outcomes` (why a query may end), `worker_side` and
 //! `worker_decides` (the same for a worker), `ending` (what must hold at last).
 
 mod api_decides;
+mod api_patience;
 mod api_results;
 mod api_stepped;
 mod api_told;
@@ -27,6 +28,9 @@ use crate::content;
 use crate::report::Tally;
 use crate::story::{Shape, Story};
 use crate::violation::{About, Check, Violation};
+
+/// What a second attempt costs, in thousandths.
+const HEDGE_COST: u64 = 1_000;
 
 /// What the world knows of a stream that a node closes.
 #[derive(Clone, Copy, Debug, Default)]

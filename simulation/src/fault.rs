@@ -101,6 +101,8 @@ pub enum WorkerLie {
     FalseFailure,
     /// Sends bytes that are no message.
     Malformed,
+    /// Lives, and says nothing of its work.
+    Mute,
 }
 
 /// How an API node lies.
@@ -121,7 +123,7 @@ pub enum ApiLie {
 }
 
 impl WorkerLie {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::WrongChecksum,
         Self::ForeignUrl,
         Self::OthersWork,
@@ -132,6 +134,7 @@ impl WorkerLie {
         Self::WelcomeAgain,
         Self::FalseFailure,
         Self::Malformed,
+        Self::Mute,
     ];
 }
 

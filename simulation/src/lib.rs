@@ -60,6 +60,8 @@ pub struct Options<'a> {
     pub trace: bool,
     /// Ask the state machines nothing about themselves: only what is seen from outside counts.
     pub from_outside_only: bool,
+    /// Go on to the end of the story even when everything has settled before; for measuring.
+    pub to_the_end: bool,
     /// Keep a journal of every life of every node.
     pub journal: bool,
     /// A driver that is wrong on purpose.

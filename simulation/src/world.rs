@@ -30,7 +30,7 @@ use crate::network::Network;
 use crate::process::Process;
 use crate::report::{Report, Tally};
 use crate::rng::mix;
-use crate::story::{MS, Story, TENANTS};
+use crate::story::{MS, SECOND, Story, TENANTS};
 use crate::trace::Trace;
 use crate::violation::{About, Check};
 use crate::worker_node::WorkerNode;
@@ -202,10 +202,17 @@ impl<'s> World<'s> {
     fn audit_everything(&mut self) {
         self.agenda.note(self.now + AUDIT_EVERY, Event::Audit);
         self.check_pipes();
+        for api in (0_u32..).take(self.apis.len()) {
+            let process = &self.apis[api as usize].process;
+            if !process.was_disturbed(self.now.saturating_sub(5 * SECOND)) {
+                self.checker.judge_stragglers(api);
+            }
+        }
         if !self.options.from_outside_only {
             self.audit_machines();
         }
-        if self.healed && self.checker.violation().is_none() && self.has_settled() {
+        let may_end = self.healed && !self.options.to_the_end;
+        if may_end && self.checker.violation().is_none() && self.has_settled() {
             self.demand_settled();
             self.over = true;
         }

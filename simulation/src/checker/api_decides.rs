@@ -3,9 +3,10 @@
 use core_workcoord::coordinator::CloseReason;
 use core_workcoord::id::SessionId;
 use core_workcoord::message::{ApiMessage, ArtifactAck, AssignWork, CancelWork, WorkRef};
+use core_workcoord::moment::Moment;
 
 use super::books::{QueryPhase, SessionBook, Try, TryAt, TryPhase};
-use super::{Checker, CloseFacts, Promise};
+use super::{Checker, CloseFacts, HEDGE_COST, Promise};
 use crate::content;
 use crate::endpoints::Endpoints;
 use crate::story::TENANTS;
@@ -43,6 +44,7 @@ impl Checker {
             held: false,
             load: 0,
             last_heard: book.clock,
+            last_beat: book.clock,
             tries: Vec::new(),
         };
         let reused = book.sessions.insert(session, record).is_some();
@@ -65,7 +67,14 @@ impl Checker {
             format!("api-{api} says {message:?} on {session}, which is over or not open")
         });
         match message {
-            ApiMessage::Heartbeat(_) => return,
+            ApiMessage::Heartbeat(_) => {
+                let book = &mut self.apis[api as usize];
+                let clock = book.clock;
+                if let Some(record) = book.sessions.get_mut(session) {
+                    record.last_beat = clock;
+                }
+                return;
+            }
             ApiMessage::Hello(_) => {}
             ApiMessage::AssignWork(work) => self.api_assigns(api, session, work),
             ApiMessage::CancelWork(cancel) => self.api_cancels(api, session, cancel),
@@ -97,9 +106,11 @@ impl Checker {
         let item = &self.queries[query].items[work.work_id.item as usize];
         let (hedges, failed_on) = (item.lines > 0, item.failed_on);
         if hedges {
-            self.judge_hedge(api, about);
+            let since = item.tries.iter().filter(|one| one.is_line()).map(|one| one.since).min();
+            self.judge_hedge(api, since.unwrap_or_default(), about);
         } else {
             self.judge_fairness(api, self.queries[query].tenant, about);
+            self.judge_fairness_within_tenant(api, query, about);
         }
         if failed_on != 0 {
             self.judge_avoidance(api, session, failed_on, hedges, about);
@@ -157,16 +168,17 @@ impl Checker {
         });
     }
 
-    /// Whether a second attempt can be paid for: one from the beginning, the others by a share of
-    /// the work that was finished.
-    fn judge_hedge(&mut self, api: u32, about: About) {
-        let share = u64::from(self.shape.coordinator.hedge_budget_per_mille);
+    /// Whether a second attempt can be paid for, and the first has had its time.
+    fn judge_hedge(&mut self, api: u32, since: Moment, about: About) {
+        let floor = self.shape.coordinator.hedge_floor;
         let book = &mut self.apis[api as usize];
-        book.hedged += 1;
-        let (hedged, finished) = (book.hedged, book.finished);
-        let paid = share > 0 && (hedged - 1) * 1_000 <= finished * share;
-        self.hold(Promise::HedgeBudget, paid, about, || {
-            format!("{hedged} second attempts for {finished} finished items at {share} ‰")
+        let (budget, took) = (book.hedge_budget, book.clock.since(since));
+        book.hedge_budget = budget.saturating_sub(HEDGE_COST);
+        let earned = budget >= HEDGE_COST && took >= floor;
+        self.hold(Promise::HedgeBudget, earned, about, || {
+            format!(
+                "a second attempt after {took:?} of {floor:?} with {budget} ‰ of its cost saved"
+            )
         });
     }
 
@@ -207,6 +219,29 @@ impl Checker {
         }
     }
 
+    /// Which query's turn it is, when several of a tenant have waiting work. They take turns as
+    /// tenants do.
+    fn judge_fairness_within_tenant(&mut self, api: u32, query: usize, about: About) {
+        let tenant = self.queries[query].tenant;
+        let live = &self.apis[api as usize].live;
+        let same = live.iter().filter(|it| self.queries[**it as usize].tenant == tenant).count();
+        let most = 3 * u32::try_from(same).expect("stories are short") + 3;
+        self.queries[query].passed_over = 0;
+        for at in 0..self.apis[api as usize].live.len() {
+            let other = self.apis[api as usize].live[at] as usize;
+            let it = &mut self.queries[other];
+            if it.tenant != tenant || other == query {
+                continue;
+            }
+            let waits = it.within_window().iter().any(|item| item.waits() && item.failed_on == 0);
+            it.passed_over = if waits { it.passed_over + 1 } else { 0 };
+            let times = it.passed_over;
+            self.hold(Promise::FairWithinTenant, times <= most, about, || {
+                format!("the query at place {other} was passed over {times} times by {same}")
+            });
+        }
+    }
+
     fn has_waiting(&self, api: u32, tenant: u32) -> bool {
         self.apis[api as usize].live.iter().any(|query| {
             let query = &self.queries[*query as usize];
@@ -216,8 +251,12 @@ impl Checker {
     }
 
     fn keep_try(&mut self, api: u32, session: SessionId, query: usize, work: WorkRef) {
-        let Some(record) = self.apis[api as usize].sessions.get_mut(session) else { return };
-        let item = &mut self.queries[query].items[work.work_id.item as usize];
+        let book = &mut self.apis[api as usize];
+        let since = book.clock;
+        let Some(record) = book.sessions.get_mut(session) else { return };
+        let it = &mut self.queries[query];
+        it.given_out = it.given_out.max(work.work_id.item + 1);
+        let item = &mut it.items[work.work_id.item as usize];
         record.load += 1;
         let at = TryAt {
             query: u32::try_from(query).expect("stories are short"),
@@ -238,7 +277,9 @@ impl Checker {
             session,
             worker: record.worker,
             phase: TryPhase::Assigned,
+            since,
             cancelled: false,
+            cancelled_at: since,
             occupies: true,
             rejected: false,
             fetching: false,
@@ -261,8 +302,12 @@ impl Checker {
         self.hold(Promise::CancelsOnce, fresh, about, || {
             format!("api-{api} cancels {work:?} on {session}, where it is not or no more")
         });
+        let clock = self.apis[api as usize].clock;
         if let Some(at) = at {
-            self.change(api, at, |one| one.cancelled = true);
+            self.change(api, at, |one| {
+                one.cancelled = true;
+                one.cancelled_at = clock;
+            });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::books::{QueryPhase, TryPhase};
 use super::{Checker, Promise};
-use crate::story::{MS, SECOND};
+use crate::story::MS;
 use crate::violation::About;
 
 impl Checker {
@@ -15,7 +15,7 @@ impl Checker {
             self.judge_deadlines(api);
         }
         if self.apis[api as usize].step.is_tick {
-            self.judge_silence(api);
+            self.judge_patience(api);
         }
         if !self.apis[api as usize].step.matters {
             return;
@@ -39,22 +39,6 @@ impl Checker {
             let since = book.clock.since(self.queries[query as usize].deadline);
             self.hold(Promise::Deadline, false, About::api(api), || {
                 format!("the query at place {query} is {since:?} past its deadline")
-            });
-        }
-    }
-
-    fn judge_silence(&mut self, api: u32) {
-        let book = &self.apis[api as usize];
-        let timeout =
-            u64::try_from(self.shape.coordinator.heartbeat_timeout.as_nanos()).unwrap_or(u64::MAX);
-        let silent = book.sessions.iter().find(|(_, it)| {
-            it.live && it.last_heard.0.saturating_add(timeout + SECOND) < book.clock.0
-        });
-        if let Some((session, record)) = silent {
-            let about = About::api(api).session(session).with_worker(record.worker);
-            let since = book.clock.since(record.last_heard);
-            self.hold(Promise::SilenceIsLoss, false, about, || {
-                format!("api-{api} keeps {session}, which has been silent for {since:?}")
             });
         }
     }

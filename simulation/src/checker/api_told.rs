@@ -6,15 +6,21 @@ use core_workcoord::id::SessionId;
 use core_workcoord::message::{WorkRef, WorkerMessage, WorkerStatus};
 use core_workcoord::moment::Moment;
 
-use super::books::{ApiBook, ApiStep, QueryPhase, Try, TryAt, TryPhase};
-use super::{Checker, Promise};
+use super::books::{ApiBook, ApiStep, ItemBook, QueryPhase, Try, TryAt, TryPhase};
+use super::{Checker, HEDGE_COST, Promise};
 use crate::violation::About;
+
+/// The most that can be saved up for second attempts.
+const HEDGES_SAVED_AT_MOST: u64 = 10 * HEDGE_COST;
 
 impl Checker {
     /// A new life of an API node.
     pub(crate) fn api_begins(&mut self, api: u32) {
         let book = &mut self.apis[api as usize];
         *book = ApiBook::new(book.listed.len());
+        // The first second attempt is free, where there are any.
+        let hedges = self.shape.coordinator.hedge_budget_per_mille > 0;
+        book.hedge_budget = if hedges { HEDGE_COST } else { 0 };
     }
 
     /// An API node dies, and its queries with it.
@@ -99,6 +105,7 @@ impl Checker {
             WorkerMessage::Heartbeat(_) => book.step.matters = false,
             WorkerMessage::Welcome(welcome) => {
                 record.live = record.open;
+                record.last_beat = clock;
                 record.slots = welcome.slots;
                 record.base_url.clone_from(&welcome.artifact_base_url);
             }
@@ -230,7 +237,13 @@ impl Checker {
                 format!("the verified bytes of {work:?} are not what its spec asks for")
             });
             self.item_mut(at).done = Some(one.attempt);
-            self.apis[api as usize].finished += 1;
+            let share = u64::from(self.shape.coordinator.hedge_budget_per_mille);
+            let book = &mut self.apis[api as usize];
+            book.hedge_budget = (book.hedge_budget + share).min(HEDGES_SAVED_AT_MOST);
+            let took = book.clock.since(one.since);
+            let query = &mut self.queries[at.query as usize];
+            query.done += 1;
+            query.time_taken += took;
         } else if one.is_line() {
             self.item_mut(at).failed_on |= 1 << one.worker;
         }
@@ -276,7 +289,7 @@ impl Checker {
         &self.queries[at.query as usize].items[at.item as usize].tries[at.number as usize]
     }
 
-    pub(super) fn item_mut(&mut self, at: TryAt) -> &mut super::books::ItemBook {
+    pub(super) fn item_mut(&mut self, at: TryAt) -> &mut ItemBook {
         &mut self.queries[at.query as usize].items[at.item as usize]
     }
 

@@ -1,6 +1,8 @@
 //! What the checker knows of queries, items, attempts, sessions and workers. Plain records; the
 //! rules are in the other parts.
 
+use std::time::Duration;
+
 use core_workcoord::artifact::Checksum;
 use core_workcoord::config::CoordinatorConfig;
 use core_workcoord::id::{RunId, SessionId};
@@ -28,9 +30,8 @@ pub(super) struct ApiBook {
     pub(super) fetch_bytes: u64,
     /// Attempts whose artifact is announced and wanted.
     pub(super) ready: u32,
-    /// Items that were finished, and second attempts that were made.
-    pub(super) finished: u64,
-    pub(super) hedged: u64,
+    /// What may be spent on second attempts, in thousandths of one.
+    pub(super) hedge_budget: u64,
     pub(super) step: ApiStep,
 }
 
@@ -68,8 +69,7 @@ impl ApiBook {
             fetches: 0,
             fetch_bytes: 0,
             ready: 0,
-            finished: 0,
-            hedged: 0,
+            hedge_budget: 0,
             step: ApiStep::default(),
         }
     }
@@ -92,6 +92,7 @@ pub(super) struct SessionBook {
     pub(super) held: bool,
     pub(super) load: u32,
     pub(super) last_heard: Moment,
+    pub(super) last_beat: Moment,
     /// Attempts on it that are not over.
     pub(super) tries: Vec<TryAt>,
 }
@@ -125,6 +126,15 @@ pub(super) struct QueryBook {
     pub(super) window: u32,
     pub(super) delivered: u32,
     pub(super) consumed: u32,
+    /// Items before this one were given out.
+    pub(super) given_out: u32,
+    /// Items fetched and verified, and the time they took in all.
+    pub(super) done: u32,
+    pub(super) time_taken: Duration,
+    /// How often others of its tenant went first since its last turn.
+    pub(super) passed_over: u32,
+    /// Since when it waits for a straggler that could have a second attempt.
+    pub(super) straggles_since: Option<Moment>,
     /// Its story has an item that can't be done.
     pub(super) doomed: bool,
     /// Its client leaves at some time.
@@ -142,6 +152,11 @@ impl QueryBook {
             window: story.window.clamp(1, config.query_window),
             delivered: 0,
             consumed: 0,
+            given_out: 0,
+            done: 0,
+            time_taken: Duration::ZERO,
+            passed_over: 0,
+            straggles_since: None,
             doomed: story.items.iter().any(|item| item.ending != Ending::Works),
             leaves: story.leaves_after.is_some(),
             items: story.items.iter().map(|_| ItemBook::default()).collect(),
@@ -206,7 +221,10 @@ pub(super) struct Try {
     pub(super) session: SessionId,
     pub(super) worker: u32,
     pub(super) phase: TryPhase,
+    /// When it was assigned.
+    pub(super) since: Moment,
     pub(super) cancelled: bool,
+    pub(super) cancelled_at: Moment,
     /// It takes up room on its worker.
     pub(super) occupies: bool,
     pub(super) rejected: bool,
@@ -245,7 +263,8 @@ pub(super) struct WorkerBook {
     pub(super) pieces: Vec<Piece>,
     /// Cancellations that were told and not confirmed.
     pub(super) cancels: Vec<(SessionId, WorkRef)>,
-    pub(super) draining: bool,
+    /// When it was asked to leave.
+    pub(super) drains_since: Option<Moment>,
     pub(super) step: WorkerStep,
 }
 
@@ -265,6 +284,10 @@ pub(super) struct WorkerStep {
     pub(super) hello: Option<SessionId>,
     /// The session on which work was assigned.
     pub(super) assigned: Option<SessionId>,
+    /// Runs told to stop for nothing but their deadline.
+    pub(super) out_of_time: Vec<RunId>,
+    /// Whether work is welcome may have changed.
+    pub(super) changes_admission: bool,
 }
 
 /// One session, as its worker was told of it.
@@ -272,6 +295,9 @@ pub(super) struct WorkerStep {
 pub(super) struct WorkerSession {
     pub(super) introduced: bool,
     pub(super) last_heard: Moment,
+    pub(super) last_beat: Moment,
+    /// It was refused because there was no room, and has not been told of any.
+    pub(super) refused: bool,
 }
 
 /// One attempt, as its worker was told of it.

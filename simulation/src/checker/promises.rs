@@ -95,17 +95,27 @@ pub enum Promise {
     SilenceIsLoss,
     /// An API takes in no more queries and items than its limits allow.
     AdmissionLimits,
-    /// Second attempts are paid for by finished work.
+    /// A second attempt is paid for by finished work, and comes only after the first has had its
+    /// time.
     HedgeBudget,
     /// Work that failed on a worker goes to another, as long as there is one.
     AvoidsFailure,
     /// No announced artifact waits while nothing is fetched.
     FetchesAtOnce,
+    /// Heartbeats are sent on time, by either side.
+    HeartbeatsOnTime,
+    /// A session that leaves an assignment or a cancellation unanswered for too long is given up.
+    DemandsAnswers,
+    /// No query with waiting work is passed over by others of its tenant more often than the stated
+    /// bound.
+    FairWithinTenant,
+    /// A query that waits only for a straggler gets a second attempt, if there is budget and room.
+    HedgesStragglers,
 }
 
 impl Promise {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 43] = [
+    pub const ALL: [Self; 47] = [
         Self::EndsOnce,
         Self::Ends,
         Self::DeliversInOrder,
@@ -149,6 +159,10 @@ impl Promise {
         Self::HedgeBudget,
         Self::AvoidsFailure,
         Self::FetchesAtOnce,
+        Self::HeartbeatsOnTime,
+        Self::DemandsAnswers,
+        Self::FairWithinTenant,
+        Self::HedgesStragglers,
     ];
 
     /// Its number.

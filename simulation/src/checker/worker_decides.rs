@@ -23,7 +23,7 @@ impl Checker {
         let book = &mut self.workers[worker as usize];
         book.step.matters = true;
         let welcome = book.sessions.contains(session)
-            && !book.draining
+            && book.drains_since.is_none()
             && !book.cancels.contains(&(session, work));
         let piece = book.piece(session, work).filter(|piece| piece.phase == PiecePhase::Accepted);
         let accepted = piece.is_some();
@@ -48,6 +48,9 @@ impl Checker {
         let reason = record.is_some_and(|record| {
             let over = !book.sessions.contains(record.session);
             let cancelled = book.cancels.contains(&(record.session, record.work));
+            if late && !over && !cancelled {
+                book.step.out_of_time.push(run);
+            }
             !record.told_to_stop && (over || cancelled || late)
         });
         self.hold(Promise::ReasonForEverything, reason, about, || {
@@ -102,7 +105,7 @@ impl Checker {
             }
             CloseReason::Violation(_) => facts.tainted,
             CloseReason::Superseded => newer,
-            CloseReason::Drained => book.draining,
+            CloseReason::Drained => book.drains_since.is_some(),
         };
         let quiet = self.shape.quiet;
         self.hold(Promise::NoFalseLoss, justified && !quiet, About::worker(worker), || {
@@ -114,7 +117,12 @@ impl Checker {
     /// A worker leaves.
     pub(crate) fn worker_exits(&mut self, worker: u32, clean: bool, running: usize) {
         let book = &self.workers[worker as usize];
-        let justified = book.draining && (!clean || (running == 0 && !book.step.stopped_any));
+        let cut_short = running > 0 || book.step.stopped_any;
+        let timeout = self.shape.intake.drain_timeout;
+        let justified = book.drains_since.is_some_and(|since| match clean {
+            true => !cut_short,
+            false => book.clock >= since + timeout,
+        });
         self.tally.exits += 1;
         self.tally.clean_exits += u64::from(clean);
         self.hold(Promise::ReasonForEverything, justified, About::worker(worker), || {

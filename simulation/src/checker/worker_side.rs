@@ -2,11 +2,12 @@
 
 use core_workcoord::id::{RunId, SessionId};
 use core_workcoord::intake::{Input, Intake};
-use core_workcoord::message::{ApiMessage, FailureCode, WorkRef, WorkerMessage};
+use core_workcoord::message::{ApiMessage, FailureCode, RejectReason, WorkRef, WorkerMessage};
 use core_workcoord::moment::Moment;
 
 use super::books::{Piece, PiecePhase, WorkerBook, WorkerSession, WorkerStep};
 use super::{Checker, Promise};
+use crate::describe;
 use crate::small_map::SmallMap;
 use crate::story::SECOND;
 use crate::violation::About;
@@ -43,13 +44,17 @@ impl Checker {
         let book = &mut self.workers[worker as usize];
         book.clock = book.clock.max(clock);
         let mut ended = std::mem::take(&mut book.step.ended);
+        let mut out_of_time = std::mem::take(&mut book.step.out_of_time);
         ended.clear();
-        book.step = WorkerStep { matters: true, ended, ..WorkerStep::default() };
+        out_of_time.clear();
+        book.step = WorkerStep { matters: true, ended, out_of_time, ..WorkerStep::default() };
         match input {
             Input::Message { session, message } => self.worker_hears(worker, *session, message),
             Input::StreamOpened { session, .. } => {
-                let last_heard = book.clock;
-                book.sessions.insert(*session, WorkerSession { introduced: false, last_heard });
+                let (last_heard, last_beat) = (book.clock, book.clock);
+                let (introduced, refused) = (false, false);
+                let record = WorkerSession { introduced, last_heard, last_beat, refused };
+                book.sessions.insert(*session, record);
             }
             Input::StreamClosed { session } => self.worker_session_over(worker, *session),
             Input::RunFinished { run, artifact } => {
@@ -73,9 +78,13 @@ impl Checker {
                     book.step.evicted = Some(*run);
                 }
             }
-            Input::Drain => book.draining = true,
+            Input::Drain => {
+                book.drains_since.get_or_insert(book.clock);
+                book.step.changes_admission = true;
+            }
             Input::Tick => book.step.is_tick = true,
-            Input::Disk(_) | Input::Malformed { .. } => {}
+            Input::Disk(_) => book.step.changes_admission = true,
+            Input::Malformed { .. } => {}
         }
     }
 
@@ -88,6 +97,7 @@ impl Checker {
             ApiMessage::Heartbeat(_) => book.step.matters = false,
             ApiMessage::Hello(_) => {
                 record.introduced = true;
+                record.last_beat = clock;
                 book.step.hello = Some(session);
             }
             ApiMessage::AssignWork(assign) => {
@@ -148,12 +158,18 @@ impl Checker {
             format!("worker-{worker} says {message:?} on {session}, which is over or unknown")
         });
         let book = &mut self.workers[worker as usize];
-        let about = match crate::describe::work_of_worker_message(message) {
+        let about = match describe::work_of_worker_message(message) {
             Some(work) => about.work(work.work_id),
-            None => return,
+            None => return self.worker_says_of_itself(worker, session, message),
         };
         book.step.matters = true;
-        let (draining, is_tick, run_over) = (book.draining, book.step.is_tick, book.step.run_over);
+        let (is_tick, run_over) = (book.step.is_tick, book.step.run_over);
+        let draining = book.drains_since.is_some();
+        if let WorkerMessage::Rejected(rejected) = message
+            && let Some(record) = book.sessions.get_mut(session)
+        {
+            record.refused |= rejected.reason == RejectReason::Full;
+        }
         let mut say = |work: WorkRef, from: &[PiecePhase], to: PiecePhase| {
             let piece = book.piece(session, work)?;
             let was = piece.phase;
@@ -196,6 +212,27 @@ impl Checker {
         self.hold(Promise::WorkerTellsTruth, holds, about, || {
             format!("worker-{worker} says {message:?}, which is not what happened")
         });
+    }
+
+    /// A worker speaks of itself. To one that it refused for want of room it does so only when there
+    /// is room again, or whether work is welcome at all has changed.
+    fn worker_says_of_itself(&mut self, worker: u32, session: SessionId, message: &WorkerMessage) {
+        let limit = self.shape.intake.slots + self.shape.intake.queue_limit;
+        let book = &mut self.workers[worker as usize];
+        let (clock, changes) = (book.clock, book.step.changes_admission);
+        let Some(record) = book.sessions.get_mut(session) else { return };
+        match message {
+            WorkerMessage::Heartbeat(_) => record.last_beat = clock,
+            WorkerMessage::Status(status) => {
+                let refused = std::mem::take(&mut record.refused);
+                let room = status.queued + status.running < limit;
+                let calls = refused && status.accepting_work && !room && !changes;
+                self.hold(Promise::NoPingPong, !calls, About::worker(worker), || {
+                    format!("worker-{worker} calls {session} back, which it refused, without room")
+                });
+            }
+            _ => {}
+        }
     }
 
     fn worker_confirms(
@@ -273,7 +310,8 @@ impl Checker {
         let queued = book.pieces.iter().filter(|piece| {
             piece.phase == PiecePhase::Accepted && book.sessions.contains(piece.session)
         });
-        let (queued, running, draining) = (queued.count(), runs.len(), book.draining);
+        let (queued, running) = (queued.count(), runs.len());
+        let draining = book.drains_since.is_some();
         let kept = running <= slots
             && running + queued <= slots + limit
             && (queued == 0 || running == slots || draining);
@@ -289,6 +327,14 @@ impl Checker {
         let untold = evicted.is_some_and(|piece| piece.phase == PiecePhase::Ready);
         self.hold(Promise::WorkerTellsTruth, !untold, About::worker(worker), || {
             format!("worker-{worker} does not tell that an artifact was evicted: {evicted:?}")
+        });
+        let book = &self.workers[worker as usize];
+        let silent = book.step.out_of_time.iter().copied().find(|run| {
+            let is_it = |piece: &&Piece| piece.run == Some(*run);
+            book.pieces.iter().find(is_it).is_some_and(|piece| piece.phase != PiecePhase::Over)
+        });
+        self.hold(Promise::WorkerTellsTruth, silent.is_none(), About::worker(worker), || {
+            format!("worker-{worker} does not tell that the time for {silent:?} was up")
         });
         let book = &self.workers[worker as usize];
         let unanswered = book.step.assigned.is_some_and(|session| {
@@ -327,6 +373,17 @@ impl Checker {
         if let Some((session, _)) = silent {
             self.hold(Promise::SilenceIsLoss, false, About::worker(worker), || {
                 format!("worker-{worker} keeps {session}, which is silent")
+            });
+        }
+        let interval =
+            u64::try_from(self.shape.intake.heartbeat_interval.as_nanos()).unwrap_or(u64::MAX);
+        let book = &self.workers[worker as usize];
+        let late = book.sessions.iter().find(|(_, it)| {
+            it.introduced && it.last_beat.0.saturating_add(interval + SECOND / 2) < book.clock.0
+        });
+        if let Some((session, _)) = late {
+            self.hold(Promise::HeartbeatsOnTime, false, About::worker(worker), || {
+                format!("worker-{worker} is late with its heartbeat on {session}")
             });
         }
     }

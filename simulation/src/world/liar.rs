@@ -108,7 +108,9 @@ impl World<'_> {
         node.lies_told += 1;
         let lane = Lane::new(Purpose::Lie, 1_000 + worker as usize);
         let luck = draw(self.story.seed, lane, node.lies_told);
-        if !self.lies_now(luck) {
+        let work = describe::work_of_worker_message(&message).is_some();
+        let lies = if lie == WorkerLie::Mute { work } else { self.lies_now(luck) };
+        if !lies {
             return self.say_to_api(stream, Parcel::Message(message));
         }
         self.workers[worker as usize].tainted = true;
@@ -158,6 +160,7 @@ impl World<'_> {
                 let failed = WorkerMessage::Failed(false_failure(work));
                 self.say_to_api(stream, Parcel::Message(failed));
             }
+            (WorkerLie::Mute, _) => {}
             (lie, message) => {
                 self.say_to_api(stream, Parcel::Message(message));
                 match lie {
