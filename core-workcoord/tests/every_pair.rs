@@ -13,22 +13,22 @@ use core_workcoord::work_state::{From, Place, Step, WorkEvent, WorkState};
 /// What each event (row) makes of each state (column), when it comes from the present place. A
 /// state's name means that the item moves there; `late` and `VIOLATION` mean that it stays.
 const TABLE: &str = "
-    .             Queued     Assigned   Accepted   Running    Ready      Fetching   Done  Failed  Cancelled
-    Assign        Assigned   late       late       late       late       late       late  late    late
-    Accepted      late       Accepted   VIOLATION  VIOLATION  VIOLATION  VIOLATION  late  late    late
-    Started       late       VIOLATION  Running    VIOLATION  VIOLATION  VIOLATION  late  late    late
-    Rejected      late       Queued     VIOLATION  VIOLATION  VIOLATION  VIOLATION  late  late    late
-    Ready         late       VIOLATION  Ready      Ready      VIOLATION  VIOLATION  late  late    late
-    Failed/retry  late       VIOLATION  Queued     Queued     VIOLATION  VIOLATION  late  late    late
-    Failed/final  late       VIOLATION  Failed     Failed     VIOLATION  VIOLATION  late  late    late
-    ArtifactLost  late       VIOLATION  VIOLATION  VIOLATION  Queued     Queued     late  late    late
-    FetchStarted  late       late       late       late       Fetching   late       late  late    late
-    Fetched       late       late       late       late       late       Done       late  late    late
-    FetchFailed   late       late       late       late       late       Queued     late  late    late
-    SessionLost   late       Queued     Queued     Queued     Queued     Queued     late  late    late
-    Draining      late       Queued     Queued     late       late       late       late  late    late
-    Cancel        Cancelled  Cancelled  Cancelled  Cancelled  Cancelled  Cancelled  late  late    late
-    GiveUp        Failed     Failed     Failed     Failed     Failed     Failed     late  late    late
+.            Queued    Assigned  Accepted  Running   Ready     Fetching  Done Failed Cancelled
+Assign       Assigned  late      late      late      late      late      late late   late
+Accepted     late      Accepted  VIOLATION VIOLATION VIOLATION VIOLATION late late   late
+Started      late      VIOLATION Running   VIOLATION VIOLATION VIOLATION late late   late
+Rejected     late      Queued    VIOLATION VIOLATION VIOLATION VIOLATION late late   late
+Ready        late      VIOLATION Ready     Ready     VIOLATION VIOLATION late late   late
+Failed/retry late      VIOLATION Queued    Queued    VIOLATION VIOLATION late late   late
+Failed/final late      VIOLATION Failed    Failed    VIOLATION VIOLATION late late   late
+ArtifactLost late      VIOLATION VIOLATION VIOLATION Queued    Queued    late late   late
+FetchStarted late      late      late      late      Fetching  late      late late   late
+Fetched      late      late      late      late      late      Done      late late   late
+FetchFailed  late      late      late      late      late      Queued    late late   late
+SessionLost  late      Queued    Queued    Queued    Queued    Queued    late late   late
+Draining     late      Queued    Queued    late      late      late      late late   late
+Cancel       Cancelled Cancelled Cancelled Cancelled Cancelled Cancelled late late   late
+GiveUp       Failed    Failed    Failed    Failed    Failed    Failed    late late   late
 ";
 
 const HERE: Place = Place { on: SessionId(7), attempt: Attempt(2), since: Moment::from_millis(40) };

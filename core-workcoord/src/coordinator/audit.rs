@@ -181,7 +181,7 @@ impl Coordinator {
             hold(10, there, || format!("work {id} is in the ledger but not on {}", place.on))?;
             *worker = live.map(|live| live.node);
             hold(
-                18,
+                17,
                 place.attempt.0 <= work.attempts && work.attempts <= self.config.max_attempts,
                 || format!("work {id} is at attempt {} of {}", place.attempt, work.attempts),
             )?;

@@ -1,6 +1,6 @@
 //! Work on the worker: accepted or refused, started in turn, cancelled, out of time, ended.
 
-use core_workcoord::config::IntakeConfig;
+use core_workcoord::config::{BadConfig, IntakeConfig};
 use core_workcoord::id::RunId;
 use core_workcoord::intake::{Action, DiskReport, Input};
 use core_workcoord::message::{FailureCode, RejectReason, WorkerMessage};
@@ -336,6 +336,20 @@ fn results_that_come_twice_are_late() {
     w.expect(&[]);
     assert_eq!(w.core.counts().late, 4);
     assert_eq!(w.core.artifacts().collect::<Vec<_>>(), [ready]);
+}
+
+#[test]
+fn knobs_that_do_not_fit_together_are_named() {
+    let check = |turn: fn(&mut IntakeConfig)| {
+        let mut config = IntakeConfig::default();
+        turn(&mut config);
+        config.check()
+    };
+    let order = |larger, smaller| Err(BadConfig::Order { larger, smaller });
+    let silent = check(|config| config.heartbeat_timeout = config.heartbeat_interval);
+    assert_eq!(silent, order("heartbeat_timeout", "heartbeat_interval"));
+    let lingering = check(|config| config.artifact_ttl_after_ack = config.artifact_ttl);
+    assert_eq!(lingering, order("artifact_ttl", "artifact_ttl_after_ack"));
 }
 
 #[test]

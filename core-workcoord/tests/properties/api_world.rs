@@ -1,5 +1,5 @@
-//! An API node's coordinator in a world that chance moves: makes inputs of `api_moves`, records them
-//! in a journal, and watches with its own eyes what the coordinator wants.
+//! An API node's coordinator in a world that chance moves: makes inputs of `api_moves`, records
+//! them in a journal, and watches with its own eyes what the coordinator wants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -198,7 +198,9 @@ impl World {
             }
             Move::Malformed(at) => self.on_session(at, |session, _| Input::Malformed { session }),
             Move::Welcome(at, name) => {
-                self.on_session(at, |session, worker| say(session, welcome(worker, W(name.into()))))
+                self.on_session(at, |session, worker| {
+                    say(session, welcome(worker, W(name.into())))
+                });
             }
             Move::Status(at, kind, slots) => {
                 if let Some(session) = newest(&self.introduced(), at).copied() {

@@ -4,6 +4,7 @@
 use core_workcoord::config::{CoordinatorConfig, IntakeConfig};
 use core_workcoord::coordinator::{Action, CloseReason, Coordinator, Input};
 use core_workcoord::id::SessionId;
+use core_workcoord::intake::Identity;
 use core_workcoord::journal::{
     Header, JournalError, MAGIC, Recorder, Replayed, ReplayedStep, replay,
 };
@@ -239,6 +240,20 @@ fn knobs_that_make_no_sense_are_refused_on_replay() {
     let header = Header::Coordinator { config, api_id: api("api-1"), seed: 7 };
     let refused = replay(&Recorder::new(&header).take(), |_| {}).map(|_| ());
     assert!(matches!(refused, Err(JournalError::Config(_))), "{refused:?}");
+}
+
+#[test]
+fn steps_of_one_machine_under_the_header_of_the_other_are_damage() {
+    let identity =
+        Identity { worker_id: W1.id(), version: "1".into(), artifact_base_url: W1.base_url() };
+    let header = Header::Intake { config: IntakeConfig::default(), identity };
+    let mut recorder = Recorder::new(&header);
+    let mut journal = recorder.take();
+    let at = journal.len();
+    let input = Input::WorkerGone { endpoint: W1.endpoint() };
+    recorder.record::<Coordinator>(Moment::ZERO, &input, &[]);
+    journal.extend(recorder.take());
+    assert_eq!(replay(&journal, |_| {}).map(|_| ()), Err(JournalError::Damaged { at }));
 }
 
 #[test]

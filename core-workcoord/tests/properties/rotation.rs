@@ -38,7 +38,7 @@ fn owner(rotation: &Rotation, key: u64) -> u64 {
     }
 }
 
-/// All candidates of a key, best first: whoever is chosen is taken away, and the next one asked for.
+/// All candidates of a key, best first: whoever is chosen is taken away, then the next one asked.
 fn ranking(workers: &[u64], key: u64) -> Vec<u64> {
     let mut left = workers.to_vec();
     let mut ranked = Vec::new();

@@ -1,5 +1,5 @@
-//! A worker's intake in a world that chance moves: makes inputs of `worker_moves`, records them in a
-//! journal, and keeps its own account of sessions, slots and artifacts to hold the intake against.
+//! A worker's intake in a world that chance moves: makes inputs of `worker_moves`, records them in
+//! a journal, and keeps its own account of sessions, slots and artifacts to compare.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -211,7 +211,7 @@ impl World {
                 }
             }
             Move::Disk(room) => {
-                self.tell(Input::Disk(DiskReport { room, ..DiskReport::default() }))
+                self.tell(Input::Disk(DiskReport { room, ..DiskReport::default() }));
             }
             Move::Drain => self.tell(Input::Drain),
             Move::Pass(millis) => {

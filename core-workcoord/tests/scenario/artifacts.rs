@@ -13,12 +13,12 @@ fn a_fetched_artifact_is_acknowledged_and_delivered() {
     let mut s = Scenario::seeded(7).workers(1).query(Q1, 1);
     s.produce(Q1.item(0));
     let news = s.news();
-    let announced = artifact_of(W1, Q1.item(0));
-    let fetches = |action: &Action| {
-        matches!(action, Action::Fetch { work, session, artifact }
-            if *work == s.at(Q1.item(0)).work && *session == s.session(W1) && **artifact == announced)
+    let fetch = Action::Fetch {
+        work: s.at(Q1.item(0)).work,
+        session: s.session(W1),
+        artifact: Box::new(artifact_of(W1, Q1.item(0))),
     };
-    assert_eq!(news.iter().filter(|action| fetches(action)).count(), 1);
+    assert_eq!(news.iter().filter(|action| **action == fetch).count(), 1);
     s.pass(millis(30));
     s.fetch(Q1.item(0));
     assert_eq!(s.acknowledged_to(W1), [Q1.item(0)]);
@@ -127,10 +127,21 @@ fn an_artifact_lost_during_its_fetch_ends_the_fetch_and_sends_the_work_back() {
     s.produce(first);
     s.news();
     s.lose_artifact(first);
-    let abandons = |action: &Action| matches!(action, Action::AbandonFetch { work, .. } if *work == first.work);
-    assert!(s.news().iter().any(abandons));
+    let abandon = Action::AbandonFetch { work: first.work, session: first.session };
+    assert!(s.news().contains(&abandon));
     s.expect_all_late(|s| s.fetch_ends(first, FetchResult::Verified), 1);
     s.finish(Q1.item(0));
+    s.expect_complete(Q1);
+}
+
+#[test]
+fn the_end_of_a_fetch_that_was_not_asked_for_is_late() {
+    let mut s = Scenario::seeded(7).workers(1).query(Q1, 1);
+    let at = s.at(Q1.item(0));
+    s.expect_all_late(|s| s.fetch_ends(at, FetchResult::Verified), 1);
+    s.run(at);
+    s.expect_all_late(|s| s.fetch_ends(at, FetchResult::Gone), 1);
+    s.complete(at);
     s.expect_complete(Q1);
 }
 

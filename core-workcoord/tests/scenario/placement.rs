@@ -82,6 +82,18 @@ fn a_worker_gets_no_more_than_its_slots_and_its_queue_ahead() {
 }
 
 #[test]
+fn a_worker_that_boasts_of_its_slots_is_not_believed_beyond_the_limit() {
+    let mut s = Scenario::with_config(7, |config| {
+        config.max_worker_slots = 3;
+        config.worker_queue_ahead = 1;
+    });
+    s.join(W1);
+    s.report(W1, accepting(u32::MAX));
+    s.submit(plan(Q1, 9));
+    assert_eq!(s.items_on(W1), 4);
+}
+
+#[test]
 fn a_rejection_costs_no_attempt() {
     let mut s = Scenario::with_config(7, |config| config.max_attempts = 1).workers(3).query(Q1, 1);
     for _ in 0..2 {
@@ -135,6 +147,17 @@ fn what_was_given_back_goes_out_before_what_never_went() {
     s.run(Q1.item(0));
     s.fail(Q1.item(0), passing_failure());
     assert_eq!(order_of(&mut s, 3), [(1, 0), (1, 1), (1, 2)]);
+}
+
+#[test]
+fn what_was_given_back_together_goes_out_in_time_order() {
+    let mut s = without_queue_ahead().slots(4).workers(1).query(Q1, 5);
+    s.slots = 1;
+    s.lose(W1);
+    s.expect_waiting(5);
+    s.newly_assigned();
+    s.join(W2);
+    assert_eq!(order_of(&mut s, 5), [(1, 0), (1, 1), (1, 2), (1, 3), (1, 4)]);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Queries from their beginning to their one end: limits, deadlines, cancellation, answers that do
 //! not come, and what can be seen meanwhile.
 
+use core_workcoord::config::{BadConfig, CoordinatorConfig};
 use core_workcoord::coordinator::{
-    Action, CloseReason, Outcome, QueryFailure, Refusal, Submission,
+    Action, CloseReason, Coordinator, Outcome, QueryFailure, Refusal, Submission,
 };
 use core_workcoord::id::QueryId;
 use core_workcoord::message::{ApiMessage, CancelReason, WorkerStatus};
@@ -10,8 +11,8 @@ use core_workcoord::moment::Moment;
 
 use crate::support::scenario::Scenario;
 use crate::support::words::{
-    HasItems, Q1, Q2, Q3, W1, W2, W3, accepting, millis, passing_failure, plan, plan_with_keys,
-    seconds, tenant,
+    HasItems, Q1, Q2, Q3, W1, W2, W3, accepting, api, millis, passing_failure, plan,
+    plan_with_keys, seconds, tenant,
 };
 
 fn due_in(s: &Scenario, millis: u64) -> Moment {
@@ -93,7 +94,7 @@ fn too_many_queries_are_refused_with_the_limit() {
 
 #[test]
 fn too_many_items_are_refused_with_the_limit() {
-    let limits = |config: &mut core_workcoord::config::CoordinatorConfig| {
+    let limits = |config: &mut CoordinatorConfig| {
         config.max_query_items = 5;
         config.max_queued_items = 8;
     };
@@ -179,6 +180,17 @@ fn clients_are_told_of_missing_workers_once_for_every_time_that_nobody_is_there(
     s.run(Q1.item(0));
     s.fail(Q1.item(0), passing_failure());
     assert_eq!(s.told_of_scale_up(), [Q1], "now something does");
+}
+
+#[test]
+fn clients_of_waiting_work_are_told_when_the_last_worker_takes_no_more() {
+    let mut s = Scenario::seeded(7).slots(1).workers(1).query(Q1, 9).query(Q2, 1);
+    assert_eq!(s.told_of_scale_up(), [], "a worker is there, if a busy one");
+    s.report(W1, WorkerStatus { accepting_work: false, ..accepting(1) });
+    let told = s.told_of_scale_up();
+    let waiting = s.view().queries.into_iter().filter(|query| query.queued > 0);
+    assert_eq!(told, waiting.map(|query| query.query).collect::<Vec<_>>());
+    assert!(told.contains(&Q1), "most of it waits");
 }
 
 #[test]
@@ -314,6 +326,20 @@ fn the_age_of_work_aside_is_seen() {
     s.fail(Q1.item(0), passing_failure());
     s.pass(seconds(4));
     assert_eq!((s.view().queued, s.view().oldest_age), (1, seconds(4)));
+}
+
+#[test]
+fn knobs_that_do_not_fit_together_are_refused_before_anything_starts() {
+    let config = CoordinatorConfig { max_fetches: 0, ..CoordinatorConfig::default() };
+    let refused = Coordinator::new(config, api("api-1"), 7).map(|_| ());
+    assert_eq!(refused, Err(BadConfig::Zero { knob: "max_fetches" }));
+}
+
+#[test]
+fn names_are_printed_as_they_are_written() {
+    let at = Scenario::seeded(7).workers(1).query(Q1, 1).at(Q1.item(0));
+    let printed = format!("{} {} {} {:?}", W1.id(), W1.endpoint(), at.work.attempt, at.session);
+    assert_eq!(printed, "w1 w1:9001 1 s1");
 }
 
 #[test]

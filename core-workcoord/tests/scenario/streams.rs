@@ -249,6 +249,10 @@ fn naming_a_worker_twice_is_naming_it_once() {
     assert_eq!(s.counts().dials, 1);
     s.undiscover(W2);
     assert_eq!(s.view().workers.len(), 1, "nobody knew the other one");
+    s.submit(plan(Q1, 1));
+    s.undiscover(W1);
+    s.undiscover(W1);
+    s.expect_all_work_on(W1);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Peers that break the protocol, and messages that are merely late. A violation costs its stream
 //! and no work; what is late is counted and changes nothing.
 
+use core_workcoord::artifact::Artifact;
 use core_workcoord::coordinator::{CloseReason, FetchResult, Input, Violation};
 use core_workcoord::id::{Attempt, QueryId};
 use core_workcoord::message::{Heartbeat, WorkRef, WorkerMessage};
@@ -51,7 +52,7 @@ fn an_artifact_at_a_foreign_url_closes_the_stream_and_loses_nothing() {
         expect_violation(two_items_on_w1(|s| s.run(Q1.item(0))), Violation::ForeignUrl, |s| {
             let artifact = artifact_of(W1, Q1.item(0));
             let url = foreign.to_owned();
-            s.ready_with(Q1.item(0), core_workcoord::artifact::Artifact { url, ..artifact });
+            s.ready_with(Q1.item(0), Artifact { url, ..artifact });
         });
     }
 }
@@ -61,7 +62,7 @@ fn a_base_url_may_end_with_a_slash_or_not() {
     let mut s = two_items_on_w1(|s| s.run(Q1.item(0)));
     let artifact = artifact_of(W1, Q1.item(0));
     let url = format!("{}//{}", W1.base_url(), "artifacts/1");
-    s.ready_with(Q1.item(0), core_workcoord::artifact::Artifact { url, ..artifact });
+    s.ready_with(Q1.item(0), Artifact { url, ..artifact });
     s.expect_no_stream_closed();
 }
 
@@ -80,13 +81,13 @@ fn what_can_not_follow_closes_the_stream_and_loses_nothing() {
     let fail: Tell = |s| s.fail(Q1.item(0), lasting_failure());
     let lose: Tell = |s| s.lose_artifact(Q1.item(0));
     let confirm: Tell = |s| s.confirm_cancel(Q1.item(0));
-    let cases: [(&str, Tell, &[Tell]); 4] = [
-        ("assigned", assigned, &[start, ready, retry, fail, lose, confirm]),
-        ("accepted", accepted, &[accept, reject, lose, confirm]),
-        ("running", running, &[accept, start, reject, lose, confirm]),
-        ("fetching", fetching, &[accept, start, reject, ready, retry, fail, confirm]),
+    let cases: [(Tell, &[Tell]); 4] = [
+        (assigned, &[start, ready, retry, fail, lose, confirm]),
+        (accepted, &[accept, reject, lose, confirm]),
+        (running, &[accept, start, reject, lose, confirm]),
+        (fetching, &[accept, start, reject, ready, retry, fail, confirm]),
     ];
-    for (_, prepare, wrong) in cases {
+    for (prepare, wrong) in cases {
         for tell in wrong {
             expect_violation(two_items_on_w1(prepare), Violation::OutOfOrder, tell);
         }

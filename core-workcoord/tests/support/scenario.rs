@@ -21,7 +21,8 @@ use super::words::{W, accepting, api, draining, plan};
 pub struct Scenario {
     pub core: Coordinator,
     pub now: Moment,
-    pub(super) slots: u32,
+    /// How many slots workers have that join from now on.
+    pub slots: u32,
     /// The worker behind each session that was ever dialled.
     pub(super) workers: BTreeMap<SessionId, W>,
     /// The sessions that are not over.

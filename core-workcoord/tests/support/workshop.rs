@@ -1,6 +1,6 @@
-//! A worker's world: an intake, the API nodes that talk to it, the runs it started, and a clock that
-//! moves only when the story says so. What the intake wants is told in short words, in order; every
-//! promise is checked after every step, and at the end of every story nothing may be left behind.
+//! A worker's world: an intake, the API nodes that talk to it, the runs it started, and a clock
+//! that moves only when the story says so. What the intake wants is told in short words, in order;
+//! every promise is checked after every step, and at the end nothing may be left behind.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
