@@ -133,6 +133,9 @@ impl Default for IntakeConfig {
     }
 }
 
+/// The most bytes any limit may be: a petabyte, so that sums of a few can't overflow.
+const BYTES_MAX: u64 = 1 << 50;
+
 /// Two knobs that do not fit together, or one that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadConfig {
@@ -149,6 +152,20 @@ pub enum BadConfig {
     Zero {
         /// Which knob.
         knob: &'static str,
+    },
+    /// It must be a millisecond or more.
+    #[error("{knob} must be a millisecond or more")]
+    TooShort {
+        /// Which knob.
+        knob: &'static str,
+    },
+    /// It is larger than any machine needs.
+    #[error("{knob} must be {limit} or less")]
+    TooLarge {
+        /// Which knob.
+        knob: &'static str,
+        /// The most it may be.
+        limit: u64,
     },
     /// It is outside the range that makes sense.
     #[error("{knob} must be from {from} to {to}")]
@@ -176,9 +193,10 @@ fn not_zero(knobs: &[(&'static str, u64)]) -> Result<(), BadConfig> {
     }
 }
 
-fn span_not_zero(knobs: &[(&'static str, Duration)]) -> Result<(), BadConfig> {
-    match knobs.iter().find(|(_, value)| value.is_zero()) {
-        Some((knob, _)) => Err(BadConfig::Zero { knob }),
+/// Shorter spans are nothing but busy work.
+fn a_millisecond_at_least(knobs: &[(&'static str, Duration)]) -> Result<(), BadConfig> {
+    match knobs.iter().find(|(_, value)| *value < Duration::from_millis(1)) {
+        Some((knob, _)) => Err(BadConfig::TooShort { knob }),
         None => Ok(()),
     }
 }
@@ -186,7 +204,7 @@ fn span_not_zero(knobs: &[(&'static str, Duration)]) -> Result<(), BadConfig> {
 impl CoordinatorConfig {
     /// Checks every relation between the knobs.
     pub fn check(&self) -> Result<(), BadConfig> {
-        span_not_zero(&[
+        a_millisecond_at_least(&[
             ("heartbeat_interval", self.heartbeat_interval),
             ("dial_timeout", self.dial_timeout),
             ("welcome_timeout", self.welcome_timeout),
@@ -210,6 +228,9 @@ impl CoordinatorConfig {
             ("heartbeat_timeout", self.heartbeat_timeout),
             ("heartbeat_interval", self.heartbeat_interval),
         )?;
+        if self.max_artifact_bytes > BYTES_MAX {
+            return Err(BadConfig::TooLarge { knob: "max_artifact_bytes", limit: BYTES_MAX });
+        }
         if self.backoff_max < self.backoff_base {
             return Err(BadConfig::Order { larger: "backoff_max", smaller: "backoff_base" });
         }
@@ -224,7 +245,7 @@ impl CoordinatorConfig {
 impl IntakeConfig {
     /// Checks every relation between the knobs.
     pub fn check(&self) -> Result<(), BadConfig> {
-        span_not_zero(&[
+        a_millisecond_at_least(&[
             ("heartbeat_interval", self.heartbeat_interval),
             ("hello_timeout", self.hello_timeout),
             ("artifact_ttl", self.artifact_ttl),
@@ -268,6 +289,9 @@ mod tests {
         let bad = IntakeConfig { slots: 0, ..Default::default() };
         assert_eq!(bad.check(), Err(BadConfig::Zero { knob: "slots" }));
         let bad = IntakeConfig { heartbeat_interval: Duration::ZERO, ..Default::default() };
-        assert_eq!(bad.check(), Err(BadConfig::Zero { knob: "heartbeat_interval" }));
+        assert_eq!(bad.check(), Err(BadConfig::TooShort { knob: "heartbeat_interval" }));
+        let bad = CoordinatorConfig { max_artifact_bytes: u64::MAX, ..Default::default() };
+        let limit = BYTES_MAX;
+        assert_eq!(bad.check(), Err(BadConfig::TooLarge { knob: "max_artifact_bytes", limit }));
     }
 }

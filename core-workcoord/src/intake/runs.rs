@@ -1,6 +1,8 @@
 //! Runs: accepted or rejected, started when a slot is free, stopped, and their artifacts kept until
 //! acknowledged or expired.
 
+use std::ops::Bound;
+
 use super::{Action, Intake, Leaving, Timer, Violation};
 use crate::artifact::{Artifact, Checksum};
 use crate::id::{Attempt, RunId, SessionId, WorkId};
@@ -121,8 +123,9 @@ impl Intake {
             && (self.leaving == Leaving::No || self.sabotage.has(Bug::AcceptWhileDraining))
         {
             let has_work = |id: &SessionId| !self.sessions[id].queue.is_empty();
-            let after = self.served.map_or(SessionId(0), |last| SessionId(last.0 + 1));
-            let turn = self.sessions.range(after..).map(|(id, _)| *id).find(has_work);
+            let after = self.served.map_or(Bound::Unbounded, Bound::Excluded);
+            let later = self.sessions.range((after, Bound::Unbounded));
+            let turn = later.map(|(id, _)| *id).find(has_work);
             let turn = turn.or_else(|| self.sessions.keys().copied().find(has_work));
             let session = turn.expect("what is queued is in some session's queue");
             self.served = Some(session);
