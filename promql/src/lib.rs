@@ -1,0 +1,64 @@
+//! PromQL: text → tree → text. Lexing, parsing, type checks, the canonical and the pretty form. And
+//! the arithmetic under its evaluation: exact sums, range functions over the samples of one series
+//! and the states in which windows cross the edge of a cell.
+//!
+//! Pure: no clock, no randomness, no async, no I/O. Accepts what Prometheus accepts and refuses what
+//! it refuses, in the same words and at the same place; limits of ours are errors of their own kind.
+//! Never panics and never runs out of stack, whatever the text. Knows nothing of where
+//! samples are kept.
+//!
+//! Differences from Prometheus, all on purpose:
+//!
+//! - Matchers, metric names and the labels of series must be UTF-8, since labels are. String
+//!   literals elsewhere may hold any bytes.
+//! - A range or step below a millisecond, and a duration that is not a number, are refused.
+//!   Prometheus lets them through and computes nonsense.
+//! - A time after `@` beyond what milliseconds of 64 bits can hold is clamped.
+//! - Matchers are kept in the order they are printed.
+//! - What is printed reads back as the same tree; see `print` for where Prometheus' does not.
+//!
+//! ```
+//! use tributary_promql::{Options, parse};
+//!
+//! let expr = parse("sum(rate(http_requests_total{job='api'}[5m])) by (code)", &Options::default())?;
+//! assert_eq!(expr.to_string(), r#"sum by (code) (rate(http_requests_total{job="api"}[5m]))"#);
+//!
+//! let error = parse("rate(foo)", &Options::default()).unwrap_err();
+//! assert_eq!(
+//!     error.to_string(),
+//!     r#"1:6: parse error: expected type range vector in call to function "rate", got instant vector"#
+//! );
+//! # Ok::<(), tributary_promql::ParseError>(())
+//! ```
+
+mod check;
+pub mod deviation;
+pub mod duration;
+pub mod duration_expr;
+mod error;
+pub mod exact;
+pub mod expr;
+pub mod features;
+pub mod functions;
+mod lex;
+pub mod matcher;
+mod number;
+pub mod op;
+mod parse;
+pub mod pattern;
+mod pretty;
+mod print;
+pub mod quote;
+pub mod span;
+mod token;
+mod value_type;
+pub mod window;
+
+pub use error::{ErrorKind, ParseError};
+pub use expr::Expr;
+pub use features::{Features, Limits, Options};
+pub use matcher::Matcher;
+pub use parse::{
+    STALE_BITS, SeriesDescription, SeriesItem, SeriesValue, parse, parse_selector, parse_series,
+};
+pub use value_type::ValueType;

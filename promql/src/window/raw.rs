@@ -1,0 +1,139 @@
+//! Functions that need all samples of their window: deviations, quantiles, regressions, smoothing.
+
+use super::fold::{seconds, to_f64};
+use super::{ABSENT, RangeFunction, Samples, Window, Windows};
+use crate::exact::ExactSum;
+
+/// The function's value over a whole window without staleness marks. `scratch` saves an allocation
+/// per window.
+pub(super) fn value(
+    function: RangeFunction,
+    samples: Samples<'_>,
+    window: Window,
+    scratch: &mut Vec<f64>,
+) -> f64 {
+    use RangeFunction as F;
+    let Samples { values, .. } = samples;
+    match function {
+        _ if values.is_empty() => ABSENT,
+        F::Stdvar => variance(values),
+        F::Stddev => variance(values).sqrt(),
+        F::Quantile(q) => {
+            scratch.clear();
+            scratch.extend_from_slice(values);
+            quantile(q, scratch)
+        }
+        F::Mad => median_deviation(values, scratch),
+        F::Deriv | F::PredictLinear(_) | F::Smoothing { .. } if values.len() < 2 => ABSENT,
+        F::Deriv => regression(samples, samples.ts[0]).0,
+        F::PredictLinear(ahead) => {
+            let (slope, intercept) = regression(samples, window.at);
+            slope * ahead + intercept
+        }
+        F::Smoothing { factor, trend } => smoothing(values, factor, trend),
+        other => unreachable!("{other:?} does not need its samples"),
+    }
+}
+
+/// The function's value over every window of a series without staleness marks.
+pub(super) fn slide(
+    function: RangeFunction,
+    samples: Samples<'_>,
+    windows: Windows,
+    out: &mut [f64],
+) {
+    let mut scratch = Vec::new();
+    for ((window, within), out) in windows.over(samples.ts).zip(out) {
+        *out = value(function, samples.part(within), window, &mut scratch);
+    }
+}
+
+/// The mean of the squared distances from the mean, the mean being exact.
+fn variance(values: &[f64]) -> f64 {
+    let count = values.len() as u64;
+    let mut sum = ExactSum::default();
+    values.iter().for_each(|value| sum.add(*value));
+    let mean = sum.mean(count);
+    // What rounding took from the mean comes back as the distances' own sum.
+    let (mut squares, mut rests) = (ExactSum::default(), ExactSum::default());
+    for value in values {
+        let distance = value - mean;
+        squares.add(distance * distance);
+        rests.add(distance);
+    }
+    let rest = rests.value();
+    (squares.value() - rest * rest / to_f64(count)) / to_f64(count)
+}
+
+/// A quantile of the values, by linear interpolation between the two nearest. Sorts them.
+pub fn quantile(q: f64, values: &mut [f64]) -> f64 {
+    if values.is_empty() || q.is_nan() {
+        return f64::NAN;
+    }
+    if q < 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    if q > 1.0 {
+        return f64::INFINITY;
+    }
+    // NaN sorts before all numbers.
+    values.sort_unstable_by(|a, b| match (a.is_nan(), b.is_nan()) {
+        (false, false) => a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal),
+        (a, b) => b.cmp(&a),
+    });
+    let rank = q * to_f64(values.len() as u64 - 1);
+    let weight = rank - rank.floor();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]
+    let lower = rank.floor().max(0.0) as usize;
+    let upper = (lower + 1).min(values.len() - 1);
+    values[lower] * (1.0 - weight) + values[upper] * weight
+}
+
+/// The median distance from the median.
+fn median_deviation(values: &[f64], scratch: &mut Vec<f64>) -> f64 {
+    if values.iter().any(|value| value.is_nan()) {
+        return f64::NAN;
+    }
+    scratch.clear();
+    scratch.extend_from_slice(values);
+    let median = quantile(0.5, scratch);
+    scratch.iter_mut().for_each(|value| *value = (*value - median).abs());
+    quantile(0.5, scratch)
+}
+
+/// Slope by the second and value at an instant of the least-squares line through the samples.
+fn regression(samples: Samples<'_>, at: i64) -> (f64, f64) {
+    let first = samples.values[0];
+    if samples.values.iter().all(|value| *value == first) {
+        return if first.is_infinite() { (f64::NAN, f64::NAN) } else { (0.0, first) };
+    }
+    let n = to_f64(samples.len() as u64);
+    let [mut x_sum, mut y_sum, mut xy_sum, mut xx_sum]: [ExactSum; 4] = Default::default();
+    for (t, y) in samples.iter() {
+        let x = seconds(t - at);
+        x_sum.add(x);
+        y_sum.add(y);
+        xy_sum.add(x * y);
+        xx_sum.add(x * x);
+    }
+    let (x, y) = (x_sum.value(), y_sum.value());
+    let covariance = xy_sum.value() - x * y / n;
+    let variance = xx_sum.value() - x * x / n;
+    let slope = covariance / variance;
+    (slope, y / n - slope * x / n)
+}
+
+/// Double exponential smoothing, Holt's linear method.
+fn smoothing(values: &[f64], factor: f64, trend_factor: f64) -> f64 {
+    let mut before = 0.0;
+    let mut smoothed = values[0];
+    let mut trend = values[1] - values[0];
+    for (i, value) in values.iter().enumerate().skip(1) {
+        if i > 1 {
+            trend = trend_factor * (smoothed - before) + (1.0 - trend_factor) * trend;
+        }
+        let next = factor * value + (1.0 - factor) * (smoothed + trend);
+        (before, smoothed) = (smoothed, next);
+    }
+    smoothed
+}
