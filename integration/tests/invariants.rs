@@ -47,7 +47,7 @@ fn every_check_of_the_state_machines_has_a_sentence() {
 #[test]
 fn every_promise_of_the_simulator_has_its_sentence() {
     let source = read("simulation/src/checker/promises.rs");
-    let list = source.split("pub enum Promise {").nth(1).and_then(|rest| rest.split("\n}").next());
+    let list = source.split("\npromises! {").nth(1).and_then(|rest| rest.split("\n}").next());
     let mut sentences = Vec::new();
     let mut sentence = String::new();
     for line in list.expect("the list of promises").lines().map(str::trim) {

@@ -71,13 +71,13 @@ impl ApiNode {
     }
 
     /// Everything a process loses when it dies.
-    pub(crate) fn lose_everything(&mut self) {
+    pub(crate) fn lose_everything(&mut self, now: u64) {
         self.machine = None;
         self.sessions.clear();
         self.fetches.clear();
         self.knows.fill(false);
         self.lie = None;
         self.tainted = false;
-        self.process.begin();
+        self.process.begin(now);
     }
 }

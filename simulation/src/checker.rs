@@ -3,10 +3,12 @@
 //! believed.
 //!
 //! The parts: `promises` (the numbered list), `books` (what is known of queries, attempts and
-//! sessions), `api_told`, `api_decides`, `api_results`, `api_stepped` and `api_patience` (an API's
-//! inputs, its actions, the state between steps, and how long it may wait), `outcomes` (why a query may end), `worker_side` and
-//! `worker_decides` (the same for a worker), `ending` (what must hold at last).
+//! sessions), `api_told`, `api_decides`, `api_choice`, `api_results`, `api_stepped` and `api_patience`
+//! (an API's inputs, its actions, the state between steps, and how long it may wait), `outcomes`
+//! (why a query may end), `worker_side`, `worker_decides` and `worker_stepped` (the same for a
+//! worker), `ending` (what must hold at last).
 
+mod api_choice;
 mod api_decides;
 mod api_patience;
 mod api_results;
@@ -18,6 +20,7 @@ mod outcomes;
 mod promises;
 mod worker_decides;
 mod worker_side;
+mod worker_stepped;
 
 use books::{ApiBook, QueryBook, WorkerBook};
 use core_workcoord::id::{QueryId, SessionId};

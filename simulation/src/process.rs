@@ -36,12 +36,12 @@ impl Process {
     }
 
     /// A new life. The clock is the machine's and goes on.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self, now: u64) {
         self.life += 1;
         self.tick_at = None;
         self.hangs = 0;
         if self.disturbed_until == FOREVER {
-            self.disturbed_until = 0;
+            self.disturbed_until = now;
         }
         self.deferred.clear();
     }

@@ -52,6 +52,10 @@ impl<K: Ord + Copy, V> SmallMap<K, V> {
         self.entries.iter().map(|(key, value)| (*key, value))
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (K, &mut V)> {
+        self.entries.iter_mut().map(|(key, value)| (*key, value))
+    }
+
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.entries.iter_mut().map(|(_, value)| value)
     }

@@ -1,8 +1,9 @@
 //! A story: everything that is decided before a world begins to turn. Its size and configuration,
 //! the queries with their items, the faults. What follows from them is the world's; how a story is
-//! written from a seed is in `story/generate.rs`.
+//! written from a seed is in `story/generate.rs` and `story/queries.rs`.
 
 mod generate;
+mod queries;
 
 use std::fmt;
 use std::time::Duration;

@@ -36,9 +36,9 @@ fn write_story(text: &mut String, story: &Story, report: &Report) -> std::fmt::R
         None => writeln!(text, "seed {}: every promise was kept", story.seed)?,
     }
     if let Some(Check::Simulation(number)) = report.violation.as_ref().map(|it| it.number)
-        && let Some(promise) = Promise::ALL.iter().find(|it| it.number() == number)
+        && let Some(promise) = Promise::numbered(number)
     {
-        writeln!(text, "the promise: {promise:?}")?;
+        writeln!(text, "the promise: {}", promise.sentence())?;
     }
     writeln!(text, "the world: {}", story.shape)?;
     writeln!(text, "{} queries", story.queries.len())?;

@@ -111,7 +111,7 @@ impl WorkerNode {
     }
 
     /// Everything a process loses when it dies. The files go with the scan at the next start.
-    pub(crate) fn lose_everything(&mut self, files_stay: bool) {
+    pub(crate) fn lose_everything(&mut self, now: u64, files_stay: bool) {
         self.machine = None;
         self.sessions.clear();
         self.sessions_begun = 0;
@@ -123,7 +123,7 @@ impl WorkerNode {
         self.trouble.lie = None;
         self.draining = false;
         self.tainted = false;
-        self.process.begin();
+        self.process.begin(now);
     }
 
     /// How many times as long everything takes.

@@ -2,19 +2,15 @@
 
 use core_workcoord::coordinator::CloseReason;
 use core_workcoord::id::SessionId;
-use core_workcoord::message::{ApiMessage, ArtifactAck, AssignWork, CancelWork, WorkRef};
-use core_workcoord::moment::Moment;
+use core_workcoord::message::{
+    ApiMessage, ArtifactAck, AssignWork, CancelReason, CancelWork, WorkRef,
+};
 
-use super::books::{QueryPhase, SessionBook, Try, TryAt, TryPhase};
-use super::{Checker, CloseFacts, HEDGE_COST, Promise};
+use super::books::{Beats, QueryPhase, SessionBook, Try, TryAt, TryPhase};
+use super::{Checker, CloseFacts, Promise};
 use crate::content;
 use crate::endpoints::Endpoints;
-use crate::story::TENANTS;
 use crate::violation::About;
-
-/// How often a tenant with waiting work may be passed over. Tenants take turns, so each other one
-/// may come twice before it, and once more for having come back from a pause in between.
-const PASSED_OVER_AT_MOST: u32 = 3 * TENANTS;
 
 impl Checker {
     /// An API node dials an address.
@@ -45,9 +41,16 @@ impl Checker {
             load: 0,
             last_heard: book.clock,
             last_beat: book.clock,
+            beats: Beats::default(),
             tries: Vec::new(),
         };
         let reused = book.sessions.insert(session, record).is_some();
+        let away = book.away[endpoint as usize].take();
+        let pause = away.filter(|(_, again)| *again).map(|(since, _)| book.clock.since(since));
+        let least = self.shape.coordinator.backoff_base / 2;
+        self.hold(Promise::RedialsInTime, pause.is_none_or(|pause| pause >= least), about, || {
+            format!("api-{api} dials address {endpoint} again after {pause:?}")
+        });
         self.tally.dials += 1;
         self.hold(Promise::DialsNamed, !busy && !reused, about, || {
             format!(
@@ -67,13 +70,15 @@ impl Checker {
             format!("api-{api} says {message:?} on {session}, which is over or not open")
         });
         match message {
-            ApiMessage::Heartbeat(_) => {
+            ApiMessage::Heartbeat(beat) => {
                 let book = &mut self.apis[api as usize];
                 let clock = book.clock;
-                if let Some(record) = book.sessions.get_mut(session) {
-                    record.last_beat = clock;
-                }
-                return;
+                let Some(record) = book.sessions.get_mut(session) else { return };
+                record.last_beat = clock;
+                let counted = record.beats.say(*beat);
+                return self.hold(Promise::HeartbeatsOnTime, counted, about, || {
+                    format!("api-{api} sends {beat:?} on {session}, which does not follow")
+                });
             }
             ApiMessage::Hello(_) => {}
             ApiMessage::AssignWork(work) => self.api_assigns(api, session, work),
@@ -168,88 +173,6 @@ impl Checker {
         });
     }
 
-    /// Whether a second attempt can be paid for, and the first has had its time.
-    fn judge_hedge(&mut self, api: u32, since: Moment, about: About) {
-        let floor = self.shape.coordinator.hedge_floor;
-        let book = &mut self.apis[api as usize];
-        let (budget, took) = (book.hedge_budget, book.clock.since(since));
-        book.hedge_budget = budget.saturating_sub(HEDGE_COST);
-        let earned = budget >= HEDGE_COST && took >= floor;
-        self.hold(Promise::HedgeBudget, earned, about, || {
-            format!(
-                "a second attempt after {took:?} of {floor:?} with {budget} ‰ of its cost saved"
-            )
-        });
-    }
-
-    /// Whether an item goes back to a worker it failed on although there are others.
-    fn judge_avoidance(
-        &mut self,
-        api: u32,
-        session: SessionId,
-        failed_on: u64,
-        hedges: bool,
-        about: About,
-    ) {
-        let book = &self.apis[api as usize];
-        let Some(worker) = book.sessions.get(session).map(|it| it.worker) else { return };
-        let others = book
-            .sessions
-            .iter()
-            .any(|(_, it)| it.is_willing(&book.listed) && failed_on & 1 << it.worker == 0);
-        let returns = failed_on & 1 << worker != 0;
-        self.hold(Promise::AvoidsFailure, !returns || !(others || hedges), about, || {
-            format!("work returns to worker-{worker}, where it failed, although there are others")
-        });
-    }
-
-    /// Whose turn it is, when several have waiting work.
-    fn judge_fairness(&mut self, api: u32, tenant: u32, about: About) {
-        for other in 0..TENANTS {
-            let at = other as usize;
-            if other == tenant || !self.has_waiting(api, other) {
-                self.apis[api as usize].passed_over[at] = 0;
-                continue;
-            }
-            self.apis[api as usize].passed_over[at] += 1;
-            let times = self.apis[api as usize].passed_over[at];
-            self.hold(Promise::Fair, times <= PASSED_OVER_AT_MOST, about, || {
-                format!("tenant-{other} has waiting work and was passed over {times} times")
-            });
-        }
-    }
-
-    /// Which query's turn it is, when several of a tenant have waiting work. They take turns as
-    /// tenants do.
-    fn judge_fairness_within_tenant(&mut self, api: u32, query: usize, about: About) {
-        let tenant = self.queries[query].tenant;
-        let live = &self.apis[api as usize].live;
-        let same = live.iter().filter(|it| self.queries[**it as usize].tenant == tenant).count();
-        let most = 3 * u32::try_from(same).expect("stories are short") + 3;
-        self.queries[query].passed_over = 0;
-        for at in 0..self.apis[api as usize].live.len() {
-            let other = self.apis[api as usize].live[at] as usize;
-            let it = &mut self.queries[other];
-            if it.tenant != tenant || other == query {
-                continue;
-            }
-            let waits = it.within_window().iter().any(|item| item.waits() && item.failed_on == 0);
-            it.passed_over = if waits { it.passed_over + 1 } else { 0 };
-            let times = it.passed_over;
-            self.hold(Promise::FairWithinTenant, times <= most, about, || {
-                format!("the query at place {other} was passed over {times} times by {same}")
-            });
-        }
-    }
-
-    fn has_waiting(&self, api: u32, tenant: u32) -> bool {
-        self.apis[api as usize].live.iter().any(|query| {
-            let query = &self.queries[*query as usize];
-            query.tenant == tenant
-                && query.within_window().iter().any(|item| item.waits() && item.failed_on == 0)
-        })
-    }
-
     fn keep_try(&mut self, api: u32, session: SessionId, query: usize, work: WorkRef) {
         let book = &mut self.apis[api as usize];
         let since = book.clock;
@@ -304,11 +227,30 @@ impl Checker {
         });
         let clock = self.apis[api as usize].clock;
         if let Some(at) = at {
+            self.judge_cancel_reason(api, at, cancel.reason, about);
             self.change(api, at, |one| {
                 one.cancelled = true;
                 one.cancelled_at = clock;
             });
         }
+    }
+
+    fn judge_cancel_reason(&mut self, api: u32, at: TryAt, reason: CancelReason, about: About) {
+        let book = &self.apis[api as usize];
+        let one = *self.try_at(at);
+        let query = &self.queries[at.query as usize];
+        let drains = book.sessions.get(one.session).is_some_and(|it| it.drains);
+        let holds = match reason {
+            CancelReason::ClientGone => book.step.left == Some(at.query),
+            CancelReason::QueryFailed => true,
+            CancelReason::Deadline => book.clock >= query.deadline,
+            CancelReason::Draining => drains && one.phase < TryPhase::Started,
+            CancelReason::Superseded => query.items[at.item as usize].done.is_some(),
+            CancelReason::ArtifactUnusable => one.phase == TryPhase::Ready,
+        };
+        self.hold(Promise::ReasonForEveryCancel, holds, about, || {
+            format!("api-{api} cancels as {reason:?}, which is not so: {one:?}")
+        });
     }
 
     fn api_acks(&mut self, api: u32, session: SessionId, ack: &ArtifactAck) {

@@ -22,6 +22,7 @@ impl Checker {
         self.judge_silence(api);
         self.judge_heartbeats(api);
         self.judge_answers_demanded(api);
+        self.judge_redials(api);
     }
 
     fn judge_silence(&mut self, api: u32) {
@@ -73,6 +74,19 @@ impl Checker {
             let one = *self.try_at(at);
             self.hold(Promise::DemandsAnswers, false, About::api(api).session(session), || {
                 format!("api-{api} still waits on {session} for an answer to {one:?}")
+            });
+        }
+    }
+
+    fn judge_redials(&mut self, api: u32) {
+        let book = &self.apis[api as usize];
+        let most = nanos(self.shape.coordinator.backoff_max) + SLACK / 10;
+        let late = book.away.iter().position(|away| {
+            away.is_some_and(|(since, _)| since.0.saturating_add(most) < book.clock.0)
+        });
+        if let Some(endpoint) = late {
+            self.hold(Promise::RedialsInTime, false, About::api(api), || {
+                format!("api-{api} has not dialled address {endpoint} for too long")
             });
         }
     }

@@ -1,9 +1,12 @@
 //! What must hold for an API node between any two steps.
 
-use super::books::{QueryPhase, TryPhase};
+use super::books::{ItemBook, QueryPhase, TryPhase};
 use super::{Checker, Promise};
 use crate::story::MS;
 use crate::violation::About;
+
+/// Items set aside for want of the right worker that an API node looks at again in one step.
+const LOOKED_AT_IN_A_STEP: usize = 32;
 
 impl Checker {
     /// An API node has handled an input and everything it decided was carried out. `disturbed`: it
@@ -69,6 +72,13 @@ impl Checker {
                 format!("the query at place {query} goes on although an item can't be done")
             });
         }
+        let poisoned = self.apis[api as usize].step.poisoned.iter().copied();
+        let spared = poisoned
+            .into_iter()
+            .find(|query| self.queries[*query as usize].phase == QueryPhase::Live);
+        self.hold(Promise::ReasonForEveryEnd, spared.is_none(), About::api(api), || {
+            format!("the query at place {spared:?} goes on although it kills workers")
+        });
         for at in 0..self.apis[api as usize].step.ended.len() {
             let query = self.apis[api as usize].step.ended[at];
             let items = &self.queries[query as usize].items;
@@ -150,19 +160,31 @@ impl Checker {
         if roomy == 0 {
             return;
         }
-        for place in &book.live {
-            let query = &self.queries[*place as usize];
-            let idle = query.within_window().iter().position(|item| {
-                let open =
-                    if rotation & !item.failed_on == 0 { roomy } else { roomy & !item.failed_on };
-                item.waits() && open != 0
-            });
-            if let Some(item) = idle {
-                let (place, item) = (*place, item + query.delivered as usize);
-                return self.hold(Promise::WorkConserving, false, About::api(api), || {
-                    format!("item {item} of the query at place {place} waits, workers {roomy:b} have room")
-                });
-            }
-        }
+        let is_idle = |item: &ItemBook| {
+            let others = rotation & !item.failed_on != 0;
+            item.waits() && roomy & !(if others { item.failed_on } else { 0 }) != 0
+        };
+        let items = || {
+            book.live.iter().flat_map(|place| {
+                let query = &self.queries[*place as usize];
+                let items = (query.delivered..).zip(query.within_window());
+                items.map(move |(number, item)| (*place, number, item))
+            })
+        };
+        let Some((place, number, _)) = items().find(|(.., item)| is_idle(item)) else {
+            self.apis[api as usize].aside = 0;
+            return;
+        };
+        // Of work that failed somewhere only so much is looked at again in one step.
+        let aside = items().filter(|(.., item)| item.waits() && item.failed_on != 0).count();
+        let fresh = items().any(|(.., item)| is_idle(item) && item.failed_on == 0);
+        let steps = book.aside + 1;
+        self.apis[api as usize].aside = steps;
+        let looks = if fresh { 0 } else { aside / LOOKED_AT_IN_A_STEP };
+        self.hold(Promise::WorkConserving, steps <= looks, About::api(api), || {
+            format!(
+                "item {number} of the query at place {place} waits, workers {roomy:b} have room"
+            )
+        });
     }
 }

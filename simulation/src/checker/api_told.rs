@@ -47,8 +47,10 @@ impl Checker {
         book.clock = book.clock.max(clock);
         let ended = std::mem::take(&mut book.step.ended);
         let lost_fetches = std::mem::take(&mut book.step.lost_fetches);
-        book.step = ApiStep { matters: true, ended, lost_fetches, ..ApiStep::default() };
+        let poisoned = std::mem::take(&mut book.step.poisoned);
+        book.step = ApiStep { matters: true, ended, lost_fetches, poisoned, ..ApiStep::default() };
         book.step.ended.clear();
+        book.step.poisoned.clear();
         book.step.lost_fetches.clear();
         match input {
             Input::Message { session, message } => self.api_hears(api, *session, message),
@@ -93,7 +95,15 @@ impl Checker {
 
     /// Discovery is about to name an address to an API node, or to name it no more.
     pub(crate) fn api_hears_of_address(&mut self, api: u32, endpoint: u32, listed: bool) {
-        self.apis[api as usize].listed[endpoint as usize] = listed;
+        let book = &mut self.apis[api as usize];
+        let was_listed = std::mem::replace(&mut book.listed[endpoint as usize], listed);
+        let has_stream = book.sessions.iter().any(|(_, it)| it.endpoint == endpoint);
+        let away = &mut book.away[endpoint as usize];
+        match (was_listed, listed) {
+            (false, true) if !has_stream => *away = Some((book.clock, false)),
+            (_, false) => *away = None,
+            (true, true) | (false, true) => {}
+        }
     }
 
     fn api_hears(&mut self, api: u32, session: SessionId, message: &WorkerMessage) {
@@ -102,7 +112,10 @@ impl Checker {
         let Some(record) = book.sessions.get_mut(session) else { return };
         record.last_heard = clock;
         match message {
-            WorkerMessage::Heartbeat(_) => book.step.matters = false,
+            WorkerMessage::Heartbeat(beat) => {
+                record.beats.hear(*beat);
+                book.step.matters = false;
+            }
             WorkerMessage::Welcome(welcome) => {
                 record.live = record.open;
                 record.last_beat = clock;
@@ -255,11 +268,20 @@ impl Checker {
 
     /// A session is over for an API node: nothing on it counts any more.
     pub(super) fn api_session_over(&mut self, api: u32, session: SessionId) {
-        let Some(record) = self.apis[api as usize].sessions.remove(session) else { return };
+        let book = &mut self.apis[api as usize];
+        let Some(record) = book.sessions.remove(session) else { return };
+        if book.listed[record.endpoint as usize] {
+            book.away[record.endpoint as usize] = Some((book.clock, true));
+        }
         for at in record.tries {
             let one = *self.try_at(at);
             if one.phase == TryPhase::Started && one.is_line() {
-                self.item_mut(at).died_on |= 1 << one.worker;
+                let item = self.item_mut(at);
+                item.died_on |= 1 << one.worker;
+                let deaths = item.died_on.count_ones();
+                if deaths >= self.shape.coordinator.poison_workers {
+                    self.apis[api as usize].step.poisoned.push(at.query);
+                }
             }
             if one.fetching {
                 self.apis[api as usize].step.lost_fetches.push(at);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use core_workcoord::artifact::Checksum;
 use core_workcoord::config::CoordinatorConfig;
 use core_workcoord::id::{RunId, SessionId};
-use core_workcoord::message::WorkRef;
+use core_workcoord::message::{Heartbeat, WorkRef};
 use core_workcoord::moment::Moment;
 
 use crate::small_map::SmallMap;
@@ -20,6 +20,8 @@ pub(super) struct ApiBook {
     pub(super) sessions: SmallMap<SessionId, SessionBook>,
     /// Addresses that discovery names to it.
     pub(super) listed: Vec<bool>,
+    /// Since when each named address has no stream, and whether it had one before.
+    pub(super) away: Vec<Option<(Moment, bool)>>,
     /// Queries that have not ended, by their place in the story.
     pub(super) live: Vec<u32>,
     /// The first deadline of those.
@@ -28,6 +30,8 @@ pub(super) struct ApiBook {
     pub(super) passed_over: [u32; TENANTS as usize],
     pub(super) fetches: u32,
     pub(super) fetch_bytes: u64,
+    /// Steps in a row that left work aside although a worker had room for it.
+    pub(super) aside: usize,
     /// Attempts whose artifact is announced and wanted.
     pub(super) ready: u32,
     /// What may be spent on second attempts, in thousandths of one.
@@ -53,6 +57,8 @@ pub(super) struct ApiStep {
     pub(super) verified: Option<TryAt>,
     /// A query that must end now, unless this session turns out to be no good.
     pub(super) must_fail: Option<(u32, SessionId)>,
+    /// Queries with an item that has killed as many workers as are allowed.
+    pub(super) poisoned: Vec<u32>,
     /// Fetches from sessions that are over.
     pub(super) lost_fetches: Vec<TryAt>,
 }
@@ -63,11 +69,13 @@ impl ApiBook {
             clock: Moment::ZERO,
             sessions: SmallMap::default(),
             listed: vec![false; endpoints],
+            away: vec![None; endpoints],
             live: Vec::new(),
             first_deadline: Moment(u64::MAX),
             passed_over: [0; TENANTS as usize],
             fetches: 0,
             fetch_bytes: 0,
+            aside: 0,
             ready: 0,
             hedge_budget: 0,
             step: ApiStep::default(),
@@ -93,8 +101,29 @@ pub(super) struct SessionBook {
     pub(super) load: u32,
     pub(super) last_heard: Moment,
     pub(super) last_beat: Moment,
+    pub(super) beats: Beats,
     /// Attempts on it that are not over.
     pub(super) tries: Vec<TryAt>,
+}
+
+/// The heartbeats of one side of a stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Beats {
+    said: u64,
+    heard: u64,
+}
+
+impl Beats {
+    /// One arrived.
+    pub(super) fn hear(&mut self, beat: Heartbeat) {
+        self.heard = self.heard.max(beat.seq);
+    }
+
+    /// One is sent. Says whether it is counted and echoes the last one heard.
+    pub(super) fn say(&mut self, beat: Heartbeat) -> bool {
+        self.said += 1;
+        beat.seq == self.said && beat.echo_seq == self.heard
+    }
 }
 
 /// Where an attempt is kept: the query's place, the item, the place among its attempts.
@@ -133,6 +162,8 @@ pub(super) struct QueryBook {
     pub(super) time_taken: Duration,
     /// How often others of its tenant went first since its last turn.
     pub(super) passed_over: u32,
+    /// The most queries of its tenant with waiting work since then.
+    pub(super) rivals: u32,
     /// Since when it waits for a straggler that could have a second attempt.
     pub(super) straggles_since: Option<Moment>,
     /// Its story has an item that can't be done.
@@ -156,6 +187,7 @@ impl QueryBook {
             done: 0,
             time_taken: Duration::ZERO,
             passed_over: 0,
+            rivals: 0,
             straggles_since: None,
             doomed: story.items.iter().any(|item| item.ending != Ending::Works),
             leaves: story.leaves_after.is_some(),
@@ -170,6 +202,12 @@ impl QueryBook {
     /// The items that may be on their way: neither delivered nor beyond the window.
     pub(super) fn within_window(&self) -> &[ItemBook] {
         self.items.get(self.delivered as usize..self.horizon() as usize).unwrap_or_default()
+    }
+
+    /// Whether something could go out, were there room. Work that failed somewhere may have to wait
+    /// for a certain worker and does not count.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.within_window().iter().any(|item| item.waits() && item.failed_on == 0)
     }
 
     /// Items from here on are beyond the window.
@@ -265,6 +303,8 @@ pub(super) struct WorkerBook {
     pub(super) cancels: Vec<(SessionId, WorkRef)>,
     /// When it was asked to leave.
     pub(super) drains_since: Option<Moment>,
+    /// Its disk is full.
+    pub(super) disk_full: bool,
     pub(super) step: WorkerStep,
 }
 
@@ -286,6 +326,8 @@ pub(super) struct WorkerStep {
     pub(super) assigned: Option<SessionId>,
     /// Runs told to stop for nothing but their deadline.
     pub(super) out_of_time: Vec<RunId>,
+    /// The session on which a heartbeat was sent.
+    pub(super) beat: Option<SessionId>,
     /// Whether work is welcome may have changed.
     pub(super) changes_admission: bool,
 }
@@ -296,8 +338,13 @@ pub(super) struct WorkerSession {
     pub(super) introduced: bool,
     pub(super) last_heard: Moment,
     pub(super) last_beat: Moment,
-    /// It was refused because there was no room, and has not been told of any.
+    pub(super) beats: Beats,
+    /// Starts of others since its last one, while it had work waiting.
+    pub(super) passed_over: u32,
+    /// It was refused, and the worker has not spoken of itself since.
     pub(super) refused: bool,
+    /// What it was last told: items that wait, items that run.
+    pub(super) told: Option<(u32, u32)>,
 }
 
 /// One attempt, as its worker was told of it.

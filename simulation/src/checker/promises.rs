@@ -2,12 +2,31 @@
 //! what they decided; the state machines' own promises about their tables are in
 //! `core_workcoord::invariant`.
 
-/// One promise. Its number is its place in this list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum Promise {
+macro_rules! promises {
+    ($($(#[doc = $sentence:literal])+ $name:ident,)*) => {
+        /// One promise. Its number is its place in this list, counted from one.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Promise {
+            $($(#[doc = $sentence])+ $name,)*
+        }
+
+        impl Promise {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// What is promised.
+            pub fn sentence(self) -> &'static str {
+                match self {
+                    $(Self::$name => concat!($($sentence),+).trim_ascii(),)*
+                }
+            }
+        }
+    };
+}
+
+promises! {
     /// A query ends once, and nothing is said of it after its end.
-    EndsOnce = 1,
+    EndsOnce,
     /// Every query submitted to an API that lives on ends.
     Ends,
     /// Items are delivered in order, each once.
@@ -30,8 +49,8 @@ pub enum Promise {
     TakesBackFromDraining,
     /// What an API has on a worker never exceeds its slots and the configured queue ahead.
     BoundedLoad,
-    /// A worker runs no more than its slots, keeps no more than its queue, and leaves no slot free
-    /// while work waits.
+    /// A worker runs no more than its slots, keeps no more than its queue and its sessions, and
+    /// leaves no slot free while work waits.
     Slots,
     /// Every cancellation is confirmed exactly once while the session lives, and no attempt is
     /// cancelled twice.
@@ -102,7 +121,7 @@ pub enum Promise {
     AvoidsFailure,
     /// No announced artifact waits while nothing is fetched.
     FetchesAtOnce,
-    /// Heartbeats are sent on time, by either side.
+    /// Heartbeats are sent on time, counted and echoed, by either side.
     HeartbeatsOnTime,
     /// A session that leaves an assignment or a cancellation unanswered for too long is given up.
     DemandsAnswers,
@@ -111,63 +130,28 @@ pub enum Promise {
     FairWithinTenant,
     /// A query that waits only for a straggler gets a second attempt, if there is budget and room.
     HedgesStragglers,
+    /// With every heartbeat a worker has told how much waits and runs, unless it refused and has no
+    /// room yet.
+    StatusIsFresh,
+    /// The sessions of a worker take turns for its slots.
+    FairSlots,
+    /// An address that discovery names is dialled soon after its stream is over, and not at once.
+    RedialsInTime,
+    /// An attempt is cancelled for the reason that is given; running work on a draining worker is
+    /// left to finish.
+    ReasonForEveryCancel,
 }
 
 impl Promise {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 47] = [
-        Self::EndsOnce,
-        Self::Ends,
-        Self::DeliversInOrder,
-        Self::DeliversVerified,
-        Self::DeliversRight,
-        Self::CompleteWhenAll,
-        Self::SpeaksOnOpenSessions,
-        Self::NoPingPong,
-        Self::AssignsToTheWilling,
-        Self::TakesBackFromDraining,
-        Self::BoundedLoad,
-        Self::Slots,
-        Self::CancelsOnce,
-        Self::CancelledIsGone,
-        Self::SessionEndCleans,
-        Self::ReasonForEverything,
-        Self::BooksMatchDisk,
-        Self::AttemptNumbers,
-        Self::OneAttemptPerWorker,
-        Self::ReasonForEveryEnd,
-        Self::EndCancels,
-        Self::NoFalseLoss,
-        Self::Fair,
-        Self::ScaleUpWhenEmpty,
-        Self::WorkConserving,
-        Self::NothingLost,
-        Self::FetchLimits,
-        Self::FetchesAnnounced,
-        Self::Window,
-        Self::Deadline,
-        Self::Settles,
-        Self::QuietCompletes,
-        Self::AnswersAtOnce,
-        Self::WorkerTellsTruth,
-        Self::Acknowledges,
-        Self::TimersHelp,
-        Self::DialsNamed,
-        Self::Reconnects,
-        Self::SilenceIsLoss,
-        Self::AdmissionLimits,
-        Self::HedgeBudget,
-        Self::AvoidsFailure,
-        Self::FetchesAtOnce,
-        Self::HeartbeatsOnTime,
-        Self::DemandsAnswers,
-        Self::FairWithinTenant,
-        Self::HedgesStragglers,
-    ];
-
     /// Its number.
     pub fn number(self) -> u32 {
-        self as u32
+        self as u32 + 1
+    }
+
+    /// The promise with this number.
+    pub fn numbered(number: u32) -> Option<Self> {
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        Self::ALL.get(at).copied()
     }
 }
 
@@ -176,9 +160,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_follow_the_list() {
+    fn numbers_follow_the_list_and_every_promise_is_a_sentence() {
         for (number, promise) in (1..).zip(Promise::ALL) {
             assert_eq!(promise.number(), number);
+            assert_eq!(Promise::numbered(number), Some(*promise));
+            let sentence = promise.sentence();
+            assert!(sentence.ends_with('.') && !sentence.starts_with(' '), "{sentence}");
         }
+        assert_eq!(Promise::numbered(0), None);
+        let sentence = Promise::EndsOnce.sentence();
+        assert_eq!(sentence, "A query ends once, and nothing is said of it after its end.");
     }
 }

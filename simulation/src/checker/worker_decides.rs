@@ -4,7 +4,7 @@ use core_workcoord::id::{RunId, SessionId};
 use core_workcoord::intake::CloseReason;
 use core_workcoord::message::{AssignWork, WorkRef};
 
-use super::books::PiecePhase;
+use super::books::{Piece, PiecePhase, WorkerBook};
 use super::{Checker, CloseFacts, Promise};
 use crate::violation::About;
 use crate::worker_node::{File, Run};
@@ -32,8 +32,30 @@ impl Checker {
             piece.run = Some(run);
         }
         self.tally.runs += 1;
+        self.judge_turns(worker, session);
         self.hold(Promise::ReasonForEverything, welcome && accepted, about, || {
             format!("worker-{worker} starts {work:?} of {session} as {run} without reason")
+        });
+    }
+
+    /// Whose turn it is, when several sessions have work waiting.
+    fn judge_turns(&mut self, worker: u32, session: SessionId) {
+        let WorkerBook { sessions, pieces, .. } = &mut self.workers[worker as usize];
+        let most = u32::try_from(2 * sessions.len() + 2).expect("sessions are few");
+        let mut starved = None;
+        for (id, record) in sessions.iter_mut() {
+            let waits = |piece: &Piece| piece.session == id && piece.phase == PiecePhase::Accepted;
+            if id == session || !pieces.iter().any(waits) {
+                record.passed_over = 0;
+                continue;
+            }
+            record.passed_over += 1;
+            if record.passed_over > most {
+                starved = Some((id, record.passed_over));
+            }
+        }
+        self.hold(Promise::FairSlots, starved.is_none(), About::worker(worker), || {
+            format!("worker-{worker} passes a session over, again and again: {starved:?}")
         });
     }
 

@@ -1,15 +1,14 @@
-//! What a worker is told, what it says, and what must hold for it between any two steps.
+//! What a worker is told, and what it says.
 
 use core_workcoord::id::{RunId, SessionId};
-use core_workcoord::intake::{Input, Intake};
-use core_workcoord::message::{ApiMessage, FailureCode, RejectReason, WorkRef, WorkerMessage};
+use core_workcoord::intake::Input;
+use core_workcoord::message::{ApiMessage, FailureCode, WorkRef, WorkerMessage};
 use core_workcoord::moment::Moment;
 
-use super::books::{Piece, PiecePhase, WorkerBook, WorkerSession, WorkerStep};
+use super::books::{Beats, Piece, PiecePhase, WorkerBook, WorkerSession, WorkerStep};
 use super::{Checker, Promise};
 use crate::describe;
 use crate::small_map::SmallMap;
-use crate::story::SECOND;
 use crate::violation::About;
 use crate::worker_node::{File, Run};
 
@@ -20,6 +19,14 @@ impl WorkerBook {
 
     pub(super) fn piece_of_run(&mut self, run: RunId) -> Option<&mut Piece> {
         self.pieces.iter_mut().find(|piece| piece.run == Some(run))
+    }
+
+    /// Accepted work that waits for a slot.
+    pub(super) fn queued(&self) -> usize {
+        let waits = |piece: &&Piece| {
+            piece.phase == PiecePhase::Accepted && self.sessions.contains(piece.session)
+        };
+        self.pieces.iter().filter(waits).count()
     }
 
     fn forget(&mut self, session: SessionId, work: WorkRef) {
@@ -52,8 +59,15 @@ impl Checker {
             Input::Message { session, message } => self.worker_hears(worker, *session, message),
             Input::StreamOpened { session, .. } => {
                 let (last_heard, last_beat) = (book.clock, book.clock);
-                let (introduced, refused) = (false, false);
-                let record = WorkerSession { introduced, last_heard, last_beat, refused };
+                let record = WorkerSession {
+                    introduced: false,
+                    last_heard,
+                    last_beat,
+                    beats: Beats::default(),
+                    passed_over: 0,
+                    refused: false,
+                    told: None,
+                };
                 book.sessions.insert(*session, record);
             }
             Input::StreamClosed { session } => self.worker_session_over(worker, *session),
@@ -83,7 +97,10 @@ impl Checker {
                 book.step.changes_admission = true;
             }
             Input::Tick => book.step.is_tick = true,
-            Input::Disk(_) => book.step.changes_admission = true,
+            Input::Disk(report) => {
+                book.disk_full = !report.room;
+                book.step.changes_admission = true;
+            }
             Input::Malformed { .. } => {}
         }
     }
@@ -94,7 +111,10 @@ impl Checker {
         let Some(record) = book.sessions.get_mut(session) else { return };
         record.last_heard = clock;
         match message {
-            ApiMessage::Heartbeat(_) => book.step.matters = false,
+            ApiMessage::Heartbeat(beat) => {
+                record.beats.hear(*beat);
+                book.step.matters = false;
+            }
             ApiMessage::Hello(_) => {
                 record.introduced = true;
                 record.last_beat = clock;
@@ -165,10 +185,10 @@ impl Checker {
         book.step.matters = true;
         let (is_tick, run_over) = (book.step.is_tick, book.step.run_over);
         let draining = book.drains_since.is_some();
-        if let WorkerMessage::Rejected(rejected) = message
+        if let WorkerMessage::Rejected(_) = message
             && let Some(record) = book.sessions.get_mut(session)
         {
-            record.refused |= rejected.reason == RejectReason::Full;
+            record.refused = true;
         }
         let mut say = |work: WorkRef, from: &[PiecePhase], to: PiecePhase| {
             let piece = book.piece(session, work)?;
@@ -220,13 +240,29 @@ impl Checker {
         let limit = self.shape.intake.slots + self.shape.intake.queue_limit;
         let book = &mut self.workers[worker as usize];
         let (clock, changes) = (book.clock, book.step.changes_admission);
+        let (draining, disk_full) = (book.drains_since.is_some(), book.disk_full);
         let Some(record) = book.sessions.get_mut(session) else { return };
         match message {
-            WorkerMessage::Heartbeat(_) => record.last_beat = clock,
+            WorkerMessage::Heartbeat(beat) => {
+                record.last_beat = clock;
+                let counted = record.beats.say(*beat);
+                book.step.beat = Some(session);
+                self.hold(Promise::HeartbeatsOnTime, counted, About::worker(worker), || {
+                    format!("worker-{worker} sends {beat:?} on {session}, which does not follow")
+                });
+            }
             WorkerMessage::Status(status) => {
+                record.told = Some((status.queued, status.running));
                 let refused = std::mem::take(&mut record.refused);
                 let room = status.queued + status.running < limit;
                 let calls = refused && status.accepting_work && !room && !changes;
+                let accepts = !draining && !disk_full;
+                let truth = status.accepting_work == accepts && status.draining == draining;
+                self.hold(Promise::WorkerTellsTruth, truth, About::worker(worker), || {
+                    format!(
+                        "worker-{worker} says {status:?}: draining {draining}, full {disk_full}"
+                    )
+                });
                 self.hold(Promise::NoPingPong, !calls, About::worker(worker), || {
                     format!("worker-{worker} calls {session} back, which it refused, without room")
                 });
@@ -259,132 +295,5 @@ impl Checker {
             format!("worker-{worker} confirms {work:?}, of which something is left")
         });
         self.workers[worker as usize].forget(session, work);
-    }
-
-    /// A worker has handled an input and everything it decided was carried out.
-    pub(crate) fn worker_stepped(
-        &mut self,
-        worker: u32,
-        machine: &Intake,
-        runs: &SmallMap<RunId, Run>,
-        files: &SmallMap<RunId, File>,
-    ) {
-        let about = About::worker(worker);
-        if self.workers[worker as usize].step.is_tick {
-            self.judge_worker_silence(worker);
-        }
-        if !self.workers[worker as usize].step.matters {
-            return;
-        }
-        let same_files = machine.artifacts().filter(|run| files.contains(*run)).count();
-        let same_runs = machine.runs().filter(|run| runs.contains(*run)).count();
-        let matches = same_files == files.len()
-            && same_runs == runs.len()
-            && machine.artifacts().count() == files.len()
-            && machine.runs().count() == runs.len();
-        self.hold(Promise::BooksMatchDisk, matches, about, || {
-            let (believed, running) = (machine.artifacts().count(), machine.runs().count());
-            format!(
-                "worker-{worker} has {} files and {} runs, and believes in {believed} and {running}",
-                files.len(),
-                runs.len()
-            )
-        });
-        self.judge_slots(worker, runs);
-        self.judge_answers(worker);
-        self.judge_ended_sessions(worker, runs, files);
-        let book = &mut self.workers[worker as usize];
-        let sessions = &book.sessions;
-        // What is over and gone from the executor needs no record.
-        book.pieces.retain(|piece| {
-            let there = piece.run.is_some_and(|run| runs.contains(run) || files.contains(run));
-            let waits = matches!(piece.phase, PiecePhase::Told | PiecePhase::Accepted);
-            there || (waits && sessions.contains(piece.session))
-        });
-    }
-
-    fn judge_slots(&mut self, worker: u32, runs: &SmallMap<RunId, Run>) {
-        let (slots, limit) =
-            (self.shape.intake.slots as usize, self.shape.intake.queue_limit as usize);
-        let book = &self.workers[worker as usize];
-        let queued = book.pieces.iter().filter(|piece| {
-            piece.phase == PiecePhase::Accepted && book.sessions.contains(piece.session)
-        });
-        let (queued, running) = (queued.count(), runs.len());
-        let draining = book.drains_since.is_some();
-        let kept = running <= slots
-            && running + queued <= slots + limit
-            && (queued == 0 || running == slots || draining);
-        self.hold(Promise::Slots, kept, About::worker(worker), || {
-            format!("worker-{worker} runs {running} in {slots} slots, {queued} wait in a queue of {limit}")
-        });
-    }
-
-    /// What was assigned is answered; what was evicted is told.
-    fn judge_answers(&mut self, worker: u32) {
-        let book = &mut self.workers[worker as usize];
-        let evicted = book.step.evicted.and_then(|run| book.piece_of_run(run).copied());
-        let untold = evicted.is_some_and(|piece| piece.phase == PiecePhase::Ready);
-        self.hold(Promise::WorkerTellsTruth, !untold, About::worker(worker), || {
-            format!("worker-{worker} does not tell that an artifact was evicted: {evicted:?}")
-        });
-        let book = &self.workers[worker as usize];
-        let silent = book.step.out_of_time.iter().copied().find(|run| {
-            let is_it = |piece: &&Piece| piece.run == Some(*run);
-            book.pieces.iter().find(is_it).is_some_and(|piece| piece.phase != PiecePhase::Over)
-        });
-        self.hold(Promise::WorkerTellsTruth, silent.is_none(), About::worker(worker), || {
-            format!("worker-{worker} does not tell that the time for {silent:?} was up")
-        });
-        let book = &self.workers[worker as usize];
-        let unanswered = book.step.assigned.is_some_and(|session| {
-            book.sessions.contains(session)
-                && book.pieces.iter().any(|piece| piece.phase == PiecePhase::Told)
-        });
-        self.hold(Promise::AnswersAtOnce, !unanswered, About::worker(worker), || {
-            format!("worker-{worker} neither accepts nor rejects what it was just assigned")
-        });
-    }
-
-    fn judge_ended_sessions(
-        &mut self,
-        worker: u32,
-        runs: &SmallMap<RunId, Run>,
-        files: &SmallMap<RunId, File>,
-    ) {
-        for at in 0..self.workers[worker as usize].step.ended.len() {
-            let session = self.workers[worker as usize].step.ended[at];
-            let runs_on = runs.iter().any(|(_, run)| run.session == session && !run.told_to_stop);
-            let kept = files.iter().any(|(_, file)| file.session == session);
-            self.hold(Promise::SessionEndCleans, !runs_on && !kept, About::worker(worker), || {
-                format!("worker-{worker} lost {session} and leaves something of it")
-            });
-        }
-    }
-
-    fn judge_worker_silence(&mut self, worker: u32) {
-        let timeout =
-            u64::try_from(self.shape.intake.heartbeat_timeout.as_nanos()).unwrap_or(u64::MAX);
-        let book = &self.workers[worker as usize];
-        let silent = book
-            .sessions
-            .iter()
-            .find(|(_, it)| it.last_heard.0.saturating_add(timeout + SECOND) < book.clock.0);
-        if let Some((session, _)) = silent {
-            self.hold(Promise::SilenceIsLoss, false, About::worker(worker), || {
-                format!("worker-{worker} keeps {session}, which is silent")
-            });
-        }
-        let interval =
-            u64::try_from(self.shape.intake.heartbeat_interval.as_nanos()).unwrap_or(u64::MAX);
-        let book = &self.workers[worker as usize];
-        let late = book.sessions.iter().find(|(_, it)| {
-            it.introduced && it.last_beat.0.saturating_add(interval + SECOND / 2) < book.clock.0
-        });
-        if let Some((session, _)) = late {
-            self.hold(Promise::HeartbeatsOnTime, false, About::worker(worker), || {
-                format!("worker-{worker} is late with its heartbeat on {session}")
-            });
-        }
     }
 }

@@ -1,11 +1,13 @@
-//! Writes the story of a seed. Each part has dice of its own. Most seeds have only some kinds of
-//! fault, each seed others: what is always everywhere hides what only a few faults together show.
+//! Writes the story of a seed: its world and its faults; the queries are written by `queries`. Each
+//! part has dice of its own. Most seeds have only some kinds of fault, each seed others: what is
+//! always everywhere hides what only a few faults together show.
 
 use std::time::Duration;
 
 use core_workcoord::config::{CoordinatorConfig, IntakeConfig};
 
-use super::{Ending, ItemStory, MS, QueryStory, SECOND, Shape, Story, TENANTS};
+use super::queries::{self, Crowd, MAX_ARTIFACT_BYTES};
+use super::{MS, SECOND, Shape, Story};
 use crate::fault::{ApiLie, FAULT_KINDS, Fault, FaultKind, WorkerLie};
 use crate::rng::Dice;
 
@@ -13,10 +15,6 @@ use crate::rng::Dice;
 const HEAL_AT: u64 = 35 * SECOND;
 /// When everything must have settled.
 const END_AT: u64 = 60 * SECOND;
-/// No query comes later: the longest deadline then ends well before the end.
-const LAST_QUERY_AT: u64 = 30 * SECOND;
-/// The largest artifact.
-const MAX_ARTIFACT_BYTES: u64 = 1 << 20;
 /// How often a kind of fault is drawn, against the others, in the order of `FAULT_NAMES`.
 const WEIGHTS: [u64; FAULT_KINDS] =
     [8, 4, 5, 5, 4, 2, 3, 2, 2, 4, 2, 2, 1, 3, 3, 6, 4, 2, 5, 5, 2, 1, 2, 2, 3, 1, 1, 3];
@@ -24,9 +22,19 @@ const WEIGHTS: [u64; FAULT_KINDS] =
 /// The story of a seed.
 pub(super) fn story(seed: u64) -> Story {
     let dice = Dice::new(seed);
-    let shape = shape(&mut dice.branch(1));
-    let queries = queries(&mut dice.branch(2), &shape);
-    let faults = if shape.quiet { Vec::new() } else { faults(&mut dice.branch(3), &shape) };
+    let mut shape = shape(&mut dice.branch(1));
+    let crowd = match dice.branch(4).within(0, 99) {
+        0..=5 if !shape.quiet => Crowd::Newcomers,
+        6..=11 if !shape.quiet => Crowd::Large,
+        _ => Crowd::Usual,
+    };
+    fit(&mut shape, crowd);
+    let queries = queries::write(&mut dice.branch(2), &shape, crowd);
+    let begins: Vec<u64> = queries.iter().map(|query| query.at).collect();
+    let faults = match shape.quiet {
+        true => Vec::new(),
+        false => faults(&mut dice.branch(3), &shape, &begins),
+    };
     Story { seed, shape, queries, faults }
 }
 
@@ -55,7 +63,22 @@ fn shape(dice: &mut Dice) -> Shape {
     }
 }
 
-fn millis(dice: &mut Dice, from: u64, to: u64) -> Duration {
+/// Makes a world in which a crowd has to wait for each other.
+fn fit(shape: &mut Shape, crowd: Crowd) {
+    match crowd {
+        Crowd::Usual => {}
+        Crowd::Newcomers => {
+            shape.workers = shape.workers.min(2);
+            shape.intake.slots = 1;
+        }
+        Crowd::Large => {
+            shape.failing_runs_per_mille = 150;
+            shape.coordinator.max_attempts = 6;
+        }
+    }
+}
+
+pub(super) fn millis(dice: &mut Dice, from: u64, to: u64) -> Duration {
     Duration::from_millis(dice.within(from, to))
 }
 
@@ -97,8 +120,9 @@ fn intake(dice: &mut Dice, apis: u32) -> IntakeConfig {
     IntakeConfig {
         slots: dice.small(1, 4),
         queue_limit: dice.small(0, 8),
-        // A worker may still hold a session of an API's last life beside the present one.
-        max_sessions: 2 * apis + dice.small(0, 4),
+        // A worker may still hold a session of an API's last life beside the present one. In some
+        // stories it has no room for both.
+        max_sessions: if dice.chance(300) { apis } else { 2 * apis + dice.small(0, 4) },
         heartbeat_interval: Duration::from_secs(1),
         heartbeat_timeout: Duration::from_secs(3),
         hello_timeout: millis(dice, 1_000, 2_000),
@@ -108,88 +132,7 @@ fn intake(dice: &mut Dice, apis: u32) -> IntakeConfig {
     }
 }
 
-/// How long the items of a story take.
-#[derive(Clone, Copy)]
-enum Effort {
-    Light,
-    Mixed,
-    Heavy,
-}
-
-fn queries(dice: &mut Dice, shape: &Shape) -> Vec<QueryStory> {
-    let count = if dice.chance(600) { 40 } else { dice.small(3, 60) };
-    let effort = match (dice.index(4), shape.quiet) {
-        (0, _) => Effort::Light,
-        (2 | 3, false) => Effort::Heavy,
-        _ => Effort::Mixed,
-    };
-    // In bursts the queries of all tenants wait for the same workers.
-    let bursts = if dice.chance(500) { dice.small(1, 5) } else { 0 };
-    let hot_keys = if dice.chance(300) { dice.within(1, 5) } else { 1 << 40 };
-    let harmless = shape.quiet || dice.chance(600);
-    let mut queries: Vec<QueryStory> = (0..count)
-        .map(|number| {
-            let at = if bursts == 0 {
-                dice.within(200 * MS, LAST_QUERY_AT)
-            } else {
-                let burst =
-                    u64::from(dice.small(1, bursts)) * LAST_QUERY_AT / u64::from(bursts + 1);
-                burst + dice.within(0, 20 * MS)
-            };
-            let deadline = if shape.quiet {
-                millis(dice, 18_000, 20_000)
-            } else {
-                millis(dice, 2_000, 20_000)
-            };
-            let slow_reader = dice.chance(150);
-            QueryStory {
-                number,
-                at,
-                api: dice.small(0, shape.apis - 1),
-                tenant: dice.small(0, TENANTS - 1),
-                deadline,
-                window: if dice.chance(400) { dice.small(1, 6) } else { dice.small(7, 64) },
-                leaves_after: dice.chance(150).then(|| dice.within(0, 3 * SECOND)),
-                reader_lag: if slow_reader {
-                    dice.within(20 * MS, 300 * MS)
-                } else {
-                    dice.within(MS / 20, MS)
-                },
-                items: items(dice, effort, hot_keys, harmless),
-            }
-        })
-        .collect();
-    queries.sort_by_key(|query| query.at);
-    queries
-}
-
-fn items(dice: &mut Dice, effort: Effort, hot_keys: u64, harmless: bool) -> Vec<ItemStory> {
-    let count = if dice.chance(30) { 0 } else { dice.small(1, 24) };
-    (0..count)
-        .map(|_| {
-            let straggles = dice.chance(100);
-            let run_time = match (effort, straggles) {
-                (Effort::Light, false) => dice.within(MS, 40 * MS),
-                (Effort::Mixed, false) => dice.within(MS, 80 * MS),
-                (Effort::Light | Effort::Mixed, true) => dice.within(100 * MS, 800 * MS),
-                (Effort::Heavy, _) => dice.within(100 * MS, 1_500 * MS),
-            };
-            let ending = match dice.within(0, 999) {
-                0..=3 => Ending::FailsForGood,
-                4 => Ending::TooLarge,
-                5..=7 if !harmless => Ending::KillsWorker,
-                _ => Ending::Works,
-            };
-            let size_bytes = match ending {
-                Ending::TooLarge => MAX_ARTIFACT_BYTES + dice.within(1, 1_000),
-                _ => dice.within(400, 60_000),
-            };
-            ItemStory { run_time, affinity: dice.within(0, hot_keys), size_bytes, ending }
-        })
-        .collect()
-}
-
-fn faults(dice: &mut Dice, shape: &Shape) -> Vec<Fault> {
+fn faults(dice: &mut Dice, shape: &Shape, begins: &[u64]) -> Vec<Fault> {
     let count = match dice.index(10) {
         0..=2 => dice.small(1, 5),
         3..=7 => dice.small(5, 25),
@@ -209,7 +152,11 @@ fn faults(dice: &mut Dice, shape: &Shape) -> Vec<Fault> {
         .map(|_| {
             let index = pick(dice, &weights);
             let (kind, lasts) = kind(dice, shape, index);
-            let at = dice.within(SECOND / 2, HEAL_AT - SECOND);
+            // Things go wrong at any time, and often just when a query is on its way.
+            let at = match dice.chance(600) && !begins.is_empty() {
+                true => begins[dice.index(begins.len())] + dice.within(0, 600 * MS),
+                false => dice.within(SECOND / 2, HEAL_AT - SECOND),
+            };
             Fault { at, lasts: lasts.min(HEAL_AT - at), kind }
         })
         .collect();

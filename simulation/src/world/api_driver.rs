@@ -24,7 +24,7 @@ impl World<'_> {
         if node.machine.is_some() {
             return;
         }
-        node.lose_everything();
+        node.lose_everything(self.now);
         node.vanished = false;
         let name = ApiId::new(&format!("api-{api}.{life}")).expect("it is short and plain");
         let luck = draw(self.story.seed, Lane::new(Purpose::Machine, api as usize), life.into());
@@ -63,7 +63,7 @@ impl World<'_> {
         for event in node.process.take_parcels() {
             self.agenda.note(self.now, event);
         }
-        node.lose_everything();
+        node.lose_everything(self.now);
         node.vanished = !told;
         for stream in streams {
             self.close_api_end(stream, told);

@@ -26,7 +26,7 @@ impl World<'_> {
             return;
         }
         let life = node.process.life + 1;
-        node.lose_everything(self.options.sim_bug == Some(SimBug::FileLeftAfterCrash));
+        node.lose_everything(self.now, self.options.sim_bug == Some(SimBug::FileLeftAfterCrash));
         if std::mem::take(&mut node.vanished) {
             node.process.disturb(self.now);
         }
@@ -68,7 +68,7 @@ impl World<'_> {
         for event in node.process.take_parcels() {
             self.agenda.note(self.now, event);
         }
-        node.lose_everything(self.options.sim_bug == Some(SimBug::FileLeftAfterCrash));
+        node.lose_everything(self.now, self.options.sim_bug == Some(SimBug::FileLeftAfterCrash));
         node.vanished = !told;
         let endpoint = node.endpoint;
         for stream in streams {
