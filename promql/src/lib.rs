@@ -31,15 +31,21 @@
 //! # Ok::<(), tributary_promql::ParseError>(())
 //! ```
 
+pub mod aggregate;
+pub mod annotation;
+pub mod answer;
 mod check;
 pub mod deviation;
 pub mod duration;
 pub mod duration_expr;
 mod error;
+pub mod eval;
 pub mod exact;
 pub mod expr;
 pub mod features;
+pub mod frame;
 pub mod functions;
+pub mod labels;
 mod lex;
 pub mod matcher;
 mod number;
@@ -54,9 +60,11 @@ mod token;
 mod value_type;
 pub mod window;
 
+pub use answer::{Answer, Data, Points};
 pub use error::{ErrorKind, ParseError};
 pub use expr::Expr;
 pub use features::{Features, Limits, Options};
+pub use labels::{DuplicateLabel, Labels};
 pub use matcher::Matcher;
 pub use parse::{
     STALE_BITS, SeriesDescription, SeriesItem, SeriesValue, parse, parse_selector, parse_series,

@@ -1,0 +1,84 @@
+//! Evaluation of an expression over the steps of a query, bottom up, whole rows of values at a time.
+//! Where the values of selectors come from is the leaves' business.
+
+mod binary;
+mod call;
+mod error;
+
+use crate::annotation::Annotations;
+use crate::frame::{Frame, Row};
+use crate::labels::Labels;
+use crate::span::Span;
+
+pub use error::EvalError;
+
+/// Evenly spaced instants, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// The first.
+    pub start: i64,
+    /// From one to the next; positive.
+    pub step: i64,
+    /// How many, at least one.
+    pub count: usize,
+}
+
+impl Steps {
+    /// The instant with this number.
+    pub fn at(&self, index: usize) -> i64 {
+        #[expect(clippy::cast_possible_wrap, reason = "steps are limited to far less")]
+        let index = index as i64;
+        self.start + self.step * index
+    }
+
+    /// All instants.
+    pub fn iter(&self) -> impl Iterator<Item = i64> + use<> {
+        let steps = *self;
+        (0..steps.count).map(move |index| steps.at(index))
+    }
+}
+
+/// What a part of an expression is worth at every step.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A number at every step.
+    Scalar(Vec<f64>),
+    /// An instant vector at every step.
+    Vector(Frame),
+    /// A string.
+    String(Vec<u8>),
+}
+
+/// What all parts of one evaluation share.
+#[derive(Debug)]
+pub struct Context {
+    /// The steps that are evaluated.
+    pub steps: Steps,
+    /// Names of metrics go at the very end, so that functions further out can still ask for them.
+    pub delayed_name_removal: bool,
+    /// The query has one step only and keeps the order of its rows.
+    pub is_instant: bool,
+    /// What there is to say besides the answer.
+    pub annotations: Annotations,
+}
+
+impl Context {
+    /// Says that the metric's name has lost its meaning for a series.
+    pub fn drop_name(&self, row: &mut Row) {
+        row.drop_name = true;
+        if !self.delayed_name_removal {
+            row.labels = row.labels.without_metadata();
+        }
+    }
+}
+
+/// A function's call as evaluation needs it: which one, and where it and its arguments stand.
+#[derive(Clone, Debug)]
+pub struct CallSite {
+    /// The function's name.
+    pub name: &'static str,
+    /// Where the call stands.
+    pub span: Span,
+    /// Where its arguments stand.
+    pub args: Vec<Span>,
+}
