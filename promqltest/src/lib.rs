@@ -24,6 +24,7 @@ mod describe;
 mod engine;
 mod needs;
 mod pinned;
+mod reach;
 mod report;
 mod run;
 mod script;

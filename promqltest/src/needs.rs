@@ -1,14 +1,14 @@
-//! Which cases need what no engine here can do yet. Decided from the script alone: from the series
+//! Which cases need what no engine here can do yet. Decided from the script alone: from the samples
 //! that were loaded, from what the case's selectors can reach of them, and from what is expected.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use regex::Regex;
-use tributary_promql::expr::{Call, VectorSelector};
-use tributary_promql::matcher::{Condition, METRIC_NAME};
-use tributary_promql::{Expr, Labels, Matcher};
+use tributary_promql::matcher::Condition;
+use tributary_promql::{Labels, Matcher};
 
+use crate::reach::{Reach, reaches};
 use crate::script::{Case, Load};
 
 /// What a case needs and no engine can do.
@@ -22,21 +22,29 @@ pub enum Need {
     StartTimestamps,
 }
 
-/// Series that not every case can cope with.
+/// Samples that not every case can cope with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Special {
-    /// By labels: with native histograms, with start timestamps.
-    series: BTreeMap<Labels, (bool, bool)>,
+    series: BTreeMap<Labels, SpecialTimes>,
+}
+
+/// When a series has such samples, in milliseconds.
+#[derive(Clone, Debug, Default)]
+struct SpecialTimes {
+    histograms: Vec<i64>,
+    start_timestamps: Vec<i64>,
 }
 
 impl Special {
     /// Takes in what a `load` brings.
     pub(crate) fn load(&mut self, load: &Load) {
         for (labels, series) in &load.series {
-            if series.has_histograms || series.has_start_timestamps {
-                let (histograms, starts) = self.series.entry(labels.clone()).or_default();
-                *histograms |= series.has_histograms;
-                *starts |= series.has_start_timestamps;
+            if !series.histograms.is_empty() || series.has_start_timestamps {
+                let times = self.series.entry(labels.clone()).or_default();
+                times.histograms.extend(&series.histograms);
+                if series.has_start_timestamps {
+                    times.start_timestamps.extend(&series.samples.ts);
+                }
             }
         }
     }
@@ -49,64 +57,32 @@ impl Special {
         if self.series.is_empty() {
             return None;
         }
-        self.need_of_expr(&case.expr)
+        let reaches = reaches(&case.expr, case.time);
+        reaches.iter().filter_map(|reach| self.need_of_selector(reach)).min()
     }
 
-    fn need_of_expr(&self, expr: &Expr) -> Option<Need> {
-        match expr {
-            Expr::Vector(selector) => self.need_of_matchers(&selector.matchers, false),
-            Expr::Matrix(matrix) => self.need_of_matchers(&matrix.vector.matchers, false),
-            Expr::Call(call) => self.need_of_call(call),
-            _ => expr.children().into_iter().find_map(|child| self.need_of_expr(child)),
-        }
-    }
-
-    fn need_of_call(&self, call: &Call) -> Option<Need> {
+    fn need_of_selector(&self, reach: &Reach) -> Option<Need> {
         // Prometheus hands start timestamps to these only, and only straight from a selector.
         let reads_starts = matches!(
-            call.function.name,
-            "rate" | "irate" | "increase" | "resets" | "start_timestamp"
+            reach.function,
+            Some("rate" | "irate" | "increase" | "resets" | "start_timestamp")
         );
-        call.args.iter().enumerate().find_map(|(index, arg)| match bare(arg) {
-            Expr::Vector(selector) if call.function.name == "info" && index == 1 => {
-                self.need_of_matchers(&info_matchers(selector), false)
-            }
-            Expr::Vector(selector) => self.need_of_matchers(&selector.matchers, reads_starts),
-            Expr::Matrix(matrix) => self.need_of_matchers(&matrix.vector.matchers, reads_starts),
-            other => self.need_of_expr(other),
-        })
-    }
-
-    fn need_of_matchers(&self, matchers: &[Matcher], reads_starts: bool) -> Option<Need> {
-        let matchers: Vec<Compiled<'_>> = matchers.iter().map(Compiled::of).collect();
-        let reached =
+        let matchers: Vec<Compiled<'_>> = reach.matchers.iter().map(Compiled::of).collect();
+        let selected =
             self.series.iter().filter(|(labels, _)| matchers.iter().all(|m| m.fits(labels)));
-        reached
-            .filter_map(|(_, (histograms, starts))| match (histograms, starts) {
-                (true, _) => Some(Need::HistogramSelected),
-                (false, true) if reads_starts => Some(Need::StartTimestamps),
-                _ => None,
+        let read = |times: &[i64]| times.iter().any(|t| reach.times.contains(*t));
+        selected
+            .filter_map(|(_, times)| {
+                if read(&times.histograms) {
+                    Some(Need::HistogramSelected)
+                } else if reads_starts && read(&times.start_timestamps) {
+                    Some(Need::StartTimestamps)
+                } else {
+                    None
+                }
             })
             .min()
     }
-}
-
-/// What stands in parentheses.
-fn bare(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Paren(paren) => bare(&paren.expr),
-        other => other,
-    }
-}
-
-/// The matchers by which `info` looks for series: without a name it means `target_info`.
-fn info_matchers(selector: &VectorSelector) -> Vec<Matcher> {
-    let mut matchers = selector.matchers.clone();
-    if !matchers.iter().any(|matcher| matcher.name == METRIC_NAME) {
-        let condition = Condition::Equal(String::from("target_info"));
-        matchers.push(Matcher { name: METRIC_NAME.to_owned(), condition });
-    }
-    matchers
 }
 
 /// A matcher that is ready to be tried on many series.
@@ -159,7 +135,7 @@ mod tests {
     const LOAD: &str = r#"load 1m
   f{a="1"} 1
   h{a="1"} {{sum:1}}
-  mixed 1 {{sum:1}}
+  mixed 1 {{sum:1}} _x20
   s@st -1m
   s 1
 "#;
@@ -184,6 +160,7 @@ mod tests {
         for expr in ["f", "h{a=\"2\"}", "h{a!~\"1|2\"}", "{a=\"1\",__name__!=\"h\"}", "1", "s"] {
             assert_eq!(need(LOAD, expr), None, "{expr}");
         }
+        assert_eq!(need(LOAD, "mixed offset 1m"), None, "it was a float a minute before");
         let inside = "max_over_time((1 + topk(2, h))[5m:1m])";
         assert_eq!(need(LOAD, inside), Some(Need::HistogramSelected));
     }

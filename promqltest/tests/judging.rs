@@ -445,7 +445,7 @@ fn engines_see_what_was_loaded_since_the_last_clear() {
 
 #[test]
 fn cases_that_need_what_is_not_there_are_counted_by_reason() {
-    let script = "load 1m\n h {{sum:1}}\n f 1\n s@st -1m\n s 1\n\neval instant at 1m h\n\neval instant at 1m h\n\neval instant at 1m rate(s[1m])\n\neval instant at 1m f\n f {{sum:1}}\n\neval instant at 1m f\n\nclear\neval instant at 1m h\n";
+    let script = "load 1m\n h {{sum:1}}\n f 1\n s@st -1m\n s 1\n\neval instant at 1m h\n\neval instant at 1m h\n\neval instant at 1m rate(s[2m])\n\neval instant at 1m f\n f {{sum:1}}\n\neval instant at 1m f\n\nclear\neval instant at 1m h\n";
     let mut cases = 0;
     let script = Script::parse(script).unwrap();
     let nothing = way("fake", |_, query| Ok(constant(query, &[])));

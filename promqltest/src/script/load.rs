@@ -23,8 +23,8 @@ pub struct Load {
 pub struct LoadedSeries {
     /// Its samples that are floats.
     pub samples: Samples,
-    /// Others are native histograms.
-    pub has_histograms: bool,
+    /// The times of others, which are native histograms.
+    pub histograms: Vec<i64>,
     /// Its samples say since when they count.
     pub has_start_timestamps: bool,
 }
@@ -108,7 +108,7 @@ fn loaded(description: &SeriesDescription, gap: i64) -> LoadedSeries {
         match value {
             SeriesValue::Missing => {}
             SeriesValue::Float(value) => loaded.samples.push(t, value),
-            SeriesValue::Histogram { .. } => loaded.has_histograms = true,
+            SeriesValue::Histogram { .. } => loaded.histograms.push(t),
         }
         t += gap;
     }
@@ -118,9 +118,14 @@ fn loaded(description: &SeriesDescription, gap: i64) -> LoadedSeries {
 impl Load {
     /// Names the native histograms that Prometheus makes of classic ones.
     fn add_converted(&mut self) {
-        let converted: Vec<Labels> = self.series.keys().filter_map(base_of_histogram).collect();
-        for labels in converted {
-            self.series.entry(labels).or_default().has_histograms = true;
+        let parts = self.series.iter();
+        let converted: Vec<(Labels, Vec<i64>)> = parts
+            .filter_map(|(labels, part)| {
+                Some((base_of_histogram(labels)?, part.samples.ts.clone()))
+            })
+            .collect();
+        for (labels, times) in converted {
+            self.series.entry(labels).or_default().histograms.extend(times);
         }
     }
 }
@@ -194,7 +199,7 @@ mod tests {
 
     fn flags(load: &Load) -> Vec<(String, bool, bool)> {
         let flags = |(labels, series): (&Labels, &LoadedSeries)| {
-            (labels.to_string(), series.has_histograms, series.has_start_timestamps)
+            (labels.to_string(), !series.histograms.is_empty(), series.has_start_timestamps)
         };
         load.series.iter().map(flags).collect()
     }
