@@ -7,8 +7,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tributary_promql::Labels;
+
 use crate::error::{SegmentError, WriteError};
-use crate::labels::Labels;
 use crate::read::Segment;
 use crate::schema::{Family, SAMPLES_SUFFIX, SERIES_SUFFIX};
 use crate::series_index::SeriesIndex;
