@@ -23,6 +23,7 @@ mod footer;
 #[cfg(test)]
 mod hostile;
 mod import;
+mod layout;
 mod local;
 mod matcher;
 mod merge;
@@ -39,6 +40,7 @@ pub use error::{SegmentError, WriteError};
 pub use import::{
     ImportError, ImportOptions, ImportProgress, ImportedSegment, Importer, SegmentKey,
 };
+pub use layout::ColumnLayout;
 pub use local::{LocalWriter, SegmentPaths, write_atomically};
 pub use matcher::{BadPattern, MatchOp, Matcher, Pattern, PatternCache};
 pub use merge::{CellBuffers, CellScan, CellSelection, CellSeries};
