@@ -33,7 +33,7 @@ pub use data_dir::DataDir;
 pub use error::{CatalogError, DataDirError, GcError, ObjectError};
 pub use metric_names::MetricNames;
 pub use object_path::ObjectPath;
-pub use objects::{Store, StoreOptions};
+pub use objects::{LocalFile, Store, StoreOptions};
 pub use refresh::{Freshness, UniverseFeed, UniverseReader};
 pub use segment_row::{Block, NewSegment, Segment, SegmentId, Shard, StoredFile};
 pub use store::{Catalog, CatalogEntry, Changed, SegmentDetails};
