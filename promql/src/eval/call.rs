@@ -14,7 +14,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::vec;
 
 use super::{CallSite, Context, EvalError, Value};
@@ -176,7 +176,7 @@ fn settled(mut rows: Vec<Row>, ctx: &Context) -> Result<Frame, EvalError> {
         return Ok(Frame::collect(rows)?);
     }
     rows.retain(Row::has_values);
-    let mut seen = HashSet::with_capacity(rows.len());
+    let mut seen = BTreeSet::new();
     if !rows.iter().all(|row| seen.insert(&row.labels)) {
         return Err(SameLabels.into());
     }
