@@ -13,7 +13,6 @@ use crate::features::Options;
 use crate::functions::function_named;
 use crate::parse::{SeriesItem, parse_series};
 use crate::span::Span;
-use crate::window::ABSENT;
 
 /// The context of a range query of so many minutes, from zero on, as Prometheus has it by default
 /// in its own tests.
