@@ -165,3 +165,19 @@ fn a_name_that_is_to_go_still_goes() {
     let expected = r#"{another="x", data="info", instance="a", job="1", label="value"} 0 1 2"#;
     assert_eq!(shown(result), [expected]);
 }
+
+#[test]
+fn what_a_step_is_worth_depends_on_that_step_alone() {
+    let without_job = r#"metric{instance="a"} 1 2 3"#;
+    let with_job = r#"metric{instance="b", job="1"} _ 5 _"#;
+    let infos = [r#"target_info{data="x", instance="a"} 0 60 120"#];
+    // As soon as any series has a job, only info series of that job are looked for.
+    assert_eq!(
+        enriched(&[without_job, with_job], &infos, None),
+        [
+            r#"metric{data="x", instance="a"} 1 _ 3"#,
+            r#"metric{instance="a"} _ 2 _"#,
+            r#"metric{instance="b", job="1"} _ 5 _"#,
+        ]
+    );
+}
