@@ -86,8 +86,10 @@ impl LocalEngine {
                 parts.push((number, run.finish()));
             }
         }
-        let spans: Vec<_> =
-            cells.iter().map(|cell| (TimeSpan { from: cell.from, to: cell.to }, cell.shard)).collect();
+        let spans: Vec<_> = cells
+            .iter()
+            .map(|cell| (TimeSpan { from: cell.from, to: cell.to }, cell.shard))
+            .collect();
         let mut flow = EvalFlow::new(plan, vec![spans; plan.leaves.len()]);
         if let Some(seed) = self.arrival {
             SplitMix::new(seed).shuffle(&mut parts);
