@@ -85,14 +85,14 @@ impl LocalEngine {
                 vec![Cell { from: i64::MIN, to: i64::MAX, shard: 0, data: data.clone() }]
             }
         };
+        let matchers = plan.leaves.iter().map(compiled).collect::<Result<Vec<_>, _>>()?;
         let mut parts = Vec::new();
         for cell in &cells {
-            for (number, planned) in plan.leaves.iter().enumerate() {
-                let matchers = compiled(planned)?;
+            for (number, (planned, matchers)) in plan.leaves.iter().zip(&matchers).enumerate() {
                 let span = TimeSpan { from: cell.from, to: cell.to };
                 let mut run = LeafRun::new(&planned.leaf, span, cell.shard, limits);
                 let series = cell.data.series().iter();
-                for (labels, samples) in series.filter(|(labels, _)| fits(&matchers, labels)) {
+                for (labels, samples) in series.filter(|(labels, _)| fits(matchers, labels)) {
                     let samples = Samples { ts: &samples.ts, values: &samples.values };
                     run.push(labels, samples).map_err(|error| error.to_string())?;
                 }
