@@ -316,6 +316,23 @@ fn an_import_killed_while_it_reads_leaves_nothing_visible() {
 }
 
 #[test]
+fn cleaning_while_an_import_waits_for_its_text_does_not_hurt_it() {
+    let place = Place::new();
+    let mut command = place.command("import", &["-"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+    let mut pipe = child.stdin.take().expect("it is piped");
+    wait_for(&place, |stored| stored.len() == 2);
+    for _ in 0..2 {
+        place.said(0, "segments", &["gc", "--grace", "0s"]);
+    }
+    assert_eq!(place.stored(), [""; 0], "the import had only an empty folder so far");
+    pipe.write_all(open_metrics(600).as_bytes()).expect("it reads");
+    drop(pipe);
+    assert!(child.wait().expect("it was started here").success());
+    assert_eq!(place.read_back(), model(&open_metrics(600)));
+}
+
+#[test]
 fn an_import_killed_while_it_writes_leaves_nothing_visible_and_gc_cleans() {
     let place = Place::new();
     let written = open_metrics(1_000);
