@@ -1,15 +1,20 @@
 //! Aggregation over series, step by step: groups whose states can be made on several workers and
 //! merged, to the same bits in any order.
 
+mod rank;
+
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::deviation::Deviation;
 use crate::exact::ExactSum;
 use crate::expr::Grouping;
 use crate::frame::{Frame, Row, nothing, present};
 use crate::labels::Labels;
-use crate::matcher::METRIC_NAME;
+use crate::number::in_full;
 use crate::window::is_absent;
+
+pub use rank::{Rank, keep_ranked, members_of_groups};
 
 /// Aggregations that make one series of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +46,13 @@ impl Grouping {
         }
     }
 
-    /// Whether the group's labels can have the metric's name.
-    pub fn keeps_name(&self) -> bool {
-        matches!(self, Self::By(names) if names.iter().any(|name| name == METRIC_NAME))
+    /// The labels of the group that counts a value of a series.
+    fn key_of_value(&self, labels: &Labels, label: &str, value: f64) -> Labels {
+        let text = in_full(value);
+        match self {
+            Self::By(_) => self.key(labels).with(label, &text),
+            Self::Without(names) => labels.with(label, &text).without(names),
+        }
     }
 }
 
@@ -78,25 +87,70 @@ impl Groups {
         Self { reduction, steps, groups: BTreeMap::new() }
     }
 
-    /// Takes in a series.
-    pub fn add(&mut self, grouping: &Grouping, row: &Row) {
+    /// No group yet, for `count_values`.
+    pub fn counting(steps: usize) -> Self {
+        Self::new(Reduction::Count, steps)
+    }
+
+    /// How many states it holds.
+    pub fn len(&self) -> usize {
+        self.groups.len() * self.steps
+    }
+
+    /// Whether there is no group.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// Takes in a series: its values from step number `at` on.
+    pub fn add(
+        &mut self,
+        grouping: &Grouping,
+        labels: &Labels,
+        drop_name: bool,
+        values: &[f64],
+        at: usize,
+    ) {
         let reduction = self.reduction;
-        let group = self.group(grouping.key(&row.labels));
-        group.drop_name |= row.drop_name && grouping.keeps_name();
-        for (state, value) in group.states.iter_mut().zip(&row.values) {
+        let group = self.group(grouping.key(labels));
+        group.drop_name |= drop_name;
+        for (state, value) in group.states[at..].iter_mut().zip(values) {
             if !is_absent(*value) {
                 state.add(reduction, *value);
             }
         }
     }
 
-    /// Takes in the groups of other series.
-    pub fn merge(&mut self, other: &Self) {
+    /// Counts each of a series' values, from step number `at` on, in the group of that value.
+    pub fn count_values(
+        &mut self,
+        grouping: &Grouping,
+        label: &str,
+        labels: &Labels,
+        values: &[f64],
+        at: usize,
+    ) {
+        // Values repeat from step to step: the last one's group is likely the next one's, too.
+        let mut last: Option<(u64, Labels)> = None;
+        for (step, value) in (at..).zip(values).filter(|(_, value)| !is_absent(**value)) {
+            let key = match last.take() {
+                Some((bits, key)) if bits == value.to_bits() => key,
+                _ => grouping.key_of_value(labels, label, *value),
+            };
+            self.group(key.clone()).states[step].add(Reduction::Count, 1.0);
+            last = Some((value.to_bits(), key));
+        }
+    }
+
+    /// Takes in some steps of the groups of other series, the first of them being step number `at`
+    /// here.
+    pub fn merge(&mut self, other: &Self, steps: Range<usize>, at: usize) {
         let reduction = self.reduction;
         for (labels, theirs) in &other.groups {
             let mine = self.group(labels.clone());
             mine.drop_name |= theirs.drop_name;
-            for (state, other) in mine.states.iter_mut().zip(&theirs.states) {
+            let theirs = &theirs.states[steps.clone()];
+            for (state, other) in mine.states[at..].iter_mut().zip(theirs) {
                 state.merge(reduction, other);
             }
         }
@@ -209,6 +263,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::matcher::METRIC_NAME;
     use crate::window::ABSENT;
 
     const ALL: [Reduction; 8] = [
@@ -233,7 +288,9 @@ mod tests {
 
     fn reduce(reduction: Reduction, grouping: &Grouping, rows: &[Row]) -> Vec<(String, Vec<f64>)> {
         let mut groups = Groups::new(reduction, rows[0].values.len());
-        rows.iter().for_each(|row| groups.add(grouping, row));
+        for row in rows {
+            groups.add(grouping, &row.labels, row.drop_name, &row.values, 0);
+        }
         let frame = groups.finish();
         frame.rows.into_iter().map(|row| (row.labels.to_string(), row.values)).collect()
     }
@@ -278,8 +335,10 @@ mod tests {
                 let mut merged = Groups::new(reduction, 3);
                 for part in [right, left] {
                     let mut groups = Groups::new(reduction, 3);
-                    part.iter().rev().for_each(|row| groups.add(&grouping, row));
-                    merged.merge(&groups);
+                    for row in part.iter().rev() {
+                        groups.add(&grouping, &row.labels, row.drop_name, &row.values, 0);
+                    }
+                    merged.merge(&groups, 0..3, 0);
                 }
                 let bits = |rows: Vec<(String, Vec<f64>)>| -> Vec<(String, Vec<u64>)> {
                     let bits = |values: Vec<f64>| values.into_iter().map(f64::to_bits).collect();

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::calendar::Date;
+use crate::number::{in_short, in_two_digits};
 use crate::span::{LineColumn, Span};
 
 /// How much an annotation matters.
@@ -28,16 +30,16 @@ struct Note {
     forced: Option<Forced>,
 }
 
-/// Buckets of a classic histogram that had to be made monotonic.
+/// Classic histograms whose buckets had to be made monotonic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Forced {
     /// First and last instant, in milliseconds.
     pub times: (i64, i64),
-    /// The lowest and the highest bound among the buckets.
+    /// The lowest and the highest bound of the buckets that were changed.
     pub buckets: (f64, f64),
     /// The largest change.
     pub max_diff: f64,
-    /// In how many samples.
+    /// How many histograms; one series counts once for every step.
     pub count: u64,
 }
 
@@ -79,26 +81,42 @@ impl Annotations {
         let note = Note { span, forced };
         self.notes
             .entry((level, message))
-            .and_modify(|held| {
-                // The first place is told, whichever part of the query was evaluated first.
-                held.span = held.span.min(span);
-                held.forced = match (held.forced, forced) {
-                    (Some(mine), Some(theirs)) => Some(mine.joined(theirs)),
-                    (mine, theirs) => mine.or(theirs),
-                };
+            .and_modify(|held| match (&mut held.forced, forced) {
+                // Details are gathered at the first place; without any, the last place is told.
+                (Some(mine), Some(theirs)) => {
+                    *mine = mine.joined(theirs);
+                    held.span = held.span.min(span);
+                }
+                (_, theirs) => {
+                    held.forced = held.forced.or(theirs);
+                    held.span = held.span.max(span);
+                }
             })
             .or_insert(note);
     }
 }
 
 impl Forced {
-    fn joined(self, other: Self) -> Self {
+    /// Both together.
+    pub fn joined(self, other: Self) -> Self {
         Self {
             times: (self.times.0.min(other.times.0), self.times.1.max(other.times.1)),
             buckets: (self.buckets.0.min(other.buckets.0), self.buckets.1.max(other.buckets.1)),
             max_diff: self.max_diff.max(other.max_diff),
             count: self.count + other.count,
         }
+    }
+
+    fn text(self) -> String {
+        let Self { times, buckets, max_diff, count } = self;
+        let (lowest, highest) = (in_short(buckets.0), in_short(buckets.1));
+        let max_diff = in_two_digits(max_diff);
+        let time = |millis: i64| Date::of_unix_seconds(millis / 1000).rfc3339();
+        let (first, last) = (time(times.0), time(times.1));
+        format!(
+            ", from buckets {lowest} to {highest}, with a max diff of {max_diff}, \
+             over {count} samples from {first} to {last}"
+        )
     }
 }
 
@@ -109,20 +127,42 @@ impl Note {
             Level::Info => "info",
         };
         let mut text = format!("PromQL {kind}: {message}");
+        let Some(place) = LineColumn::of(query, self.span.start) else { return text };
         if let Some(forced) = self.forced {
-            text.push_str(&crate::annotation::forced_text(forced));
+            text.push_str(&forced.text());
         }
-        if let Some(place) = LineColumn::of(query, self.span.start) {
-            let _ = write!(text, " ({place})");
-        }
+        let _ = write!(text, " ({place})");
         text
     }
 }
 
-fn forced_text(forced: Forced) -> String {
-    let Forced { times, buckets, max_diff, count } = forced;
-    format!(
-        ", from buckets {} to {}, with a max diff of {max_diff:.2e}, over {count} samples from {} to {}",
-        buckets.0, buckets.1, times.0, times.1
-    )
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_annotations_are_told_once_and_warnings_apart_from_infos() {
+        let mut notes = Annotations::default();
+        notes.warn(Span::new(4, 5), "odd");
+        notes.warn(Span::new(0, 1), "odd");
+        notes.info(Span::new(0, 1), "odd");
+        assert_eq!(notes.texts(Level::Warning, "a + b"), ["PromQL warning: odd (1:5)"]);
+        assert_eq!(notes.texts(Level::Info, "a + b"), ["PromQL info: odd (1:1)"]);
+        assert_eq!(notes.texts(Level::Info, ""), ["PromQL info: odd"]);
+    }
+
+    #[test]
+    fn forced_buckets_are_gathered_into_one_info() {
+        let forced = |t, buckets, max_diff| Forced { times: (t, t), buckets, max_diff, count: 1 };
+        let mut notes = Annotations::default();
+        notes.forced(Span::new(3, 9), "fixed", forced(1_735_084_800_999, (5.0, 100.0), 3.0));
+        let mut others = Annotations::default();
+        others.forced(Span::new(5, 9), "fixed", forced(1_703_462_400_000, (2.5, 75.0), 123.0));
+        notes.merge(others);
+        assert_eq!(
+            notes.texts(Level::Info, "up * rate(x)"),
+            ["PromQL info: fixed, from buckets 2.5 to 100, with a max diff of 1.2e+02, over 2 \
+              samples from 2023-12-25T00:00:00Z to 2024-12-25T00:00:00Z (1:4)"]
+        );
+    }
 }

@@ -1,13 +1,17 @@
 //! Evaluation of an expression over the steps of a query, bottom up, whole rows of values at a time.
 //! Where the values of selectors come from is the leaves' business.
 
+pub(crate) mod aggregate;
 mod binary;
-mod call;
+pub(crate) mod call;
 mod error;
+pub(crate) mod exec;
+pub(crate) mod extended;
+pub(crate) mod range;
 
 use crate::annotation::Annotations;
 use crate::frame::{Frame, Row};
-use crate::labels::Labels;
+use crate::number::in_short;
 use crate::span::Span;
 
 pub use error::EvalError;
@@ -29,6 +33,17 @@ impl Steps {
         #[expect(clippy::cast_possible_wrap, reason = "steps are limited to far less")]
         let index = index as i64;
         self.start + self.step * index
+    }
+
+    /// The numbers of the instants after one time, up to another.
+    pub fn within(&self, after: i64, up_to: i64) -> std::ops::Range<usize> {
+        let number = |t: i64| {
+            // How many instants there are up to `t`.
+            let count = (t - self.start).div_euclid(self.step) + 1;
+            usize::try_from(count).unwrap_or(0).min(self.count)
+        };
+        let from = number(after);
+        from..number(up_to).max(from)
     }
 
     /// All instants.
@@ -81,4 +96,9 @@ pub struct CallSite {
     pub span: Span,
     /// Where its arguments stand.
     pub args: Vec<Span>,
+}
+
+/// The warning about a quantile beyond 0 and 1.
+pub(crate) fn bad_quantile(quantile: f64) -> String {
+    format!("quantile value should be between 0 and 1, got {}", in_short(quantile))
 }

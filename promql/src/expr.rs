@@ -276,6 +276,14 @@ impl Expr {
         }
     }
 
+    /// What stands within the parentheses around it, if there are any.
+    pub fn without_parens(&self) -> &Self {
+        match self {
+            Self::Paren(paren) => paren.expr.without_parens(),
+            other => other,
+        }
+    }
+
     /// The parts directly below it, in the order of evaluation: an aggregation's vector before its
     /// parameter.
     pub fn children(&self) -> Vec<&Self> {

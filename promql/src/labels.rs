@@ -6,6 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh64::xxh64;
 
 use crate::matcher::{METRIC_NAME, is_plain_label_name};
 use crate::quote::quoted;
@@ -135,6 +136,23 @@ impl Labels {
     /// A hash that stays the same on every machine and in every release.
     pub fn hash64(&self) -> u64 {
         xxh3_64(&self.0)
+    }
+
+    /// The hash by which Prometheus draws series for `limit_ratio`.
+    pub fn prometheus_hash(&self) -> u64 {
+        let mut bytes = Vec::with_capacity(self.0.len());
+        for text in self.iter().flat_map(|(name, value)| [name, value]) {
+            // Lengths of up to 254 bytes take one byte, others four.
+            match u8::try_from(text.len()) {
+                Ok(length) if length < u8::MAX => bytes.push(length),
+                _ => {
+                    bytes.push(u8::MAX);
+                    bytes.extend_from_slice(&text.len().to_le_bytes()[..3]);
+                }
+            }
+            bytes.extend_from_slice(text.as_bytes());
+        }
+        xxh64(&bytes, 0)
     }
 
     /// The shard of a series with these labels, out of `shards` (at least one).

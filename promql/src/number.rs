@@ -74,18 +74,56 @@ pub(crate) fn in_full(value: f64) -> String {
     value.to_string()
 }
 
-/// Prints a float with an exponent where it is very small or very large.
+/// Prints a float with as many digits as tell it apart from all others, and with an exponent where
+/// it is below a ten-thousandth or a million and more.
 pub(crate) fn in_short(value: f64) -> String {
     let scientific = format!("{value:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {
         return in_full(value);
     };
     let exponent: i32 = exponent.parse().expect("the exponent was just printed");
-    if value == 0.0 || (-4..21).contains(&exponent) {
+    if value == 0.0 || (-4..6).contains(&exponent) {
         return in_full(value);
     }
+    with_exponent(digits, exponent)
+}
+
+/// Prints a float with at most two digits that count.
+pub(crate) fn in_two_digits(value: f64) -> String {
+    let scientific = format!("{value:.1e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else {
+        return in_full(value);
+    };
+    let exponent: i32 = exponent.parse().expect("the exponent was just printed");
+    if (-4..2).contains(&exponent) {
+        let rounded: f64 = scientific.parse().expect("it was just printed");
+        return in_full(rounded);
+    }
+    with_exponent(digits.strip_suffix(".0").unwrap_or(digits), exponent)
+}
+
+fn with_exponent(digits: &str, exponent: i32) -> String {
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
+}
+
+/// Prints a float as OpenMetrics writes bounds and quantiles: never like a whole number.
+pub(crate) fn in_open_metrics(value: f64) -> String {
+    if value == 0.0 {
+        return "0.0".to_owned();
+    }
+    let text = in_short(value);
+    let is_plain = value.is_finite() && !text.contains(['e', '.']);
+    if is_plain { format!("{text}.0") } else { text }
+}
+
+/// The value of a whole text that is a float, as of a label. None for what is no float and for what
+/// is beyond the largest one. Hexadecimal floats are left out.
+pub(crate) fn parse_float(text: &str) -> Option<f64> {
+    let value: f64 = text.parse().ok()?;
+    let digits = text.contains(|char: char| char.is_ascii_digit());
+    let signed_nan = value.is_nan() && text.len() > 3;
+    if signed_nan || (value.is_infinite() && digits) { None } else { Some(value) }
 }
 
 #[cfg(test)]
@@ -134,10 +172,57 @@ mod tests {
         assert_eq!(in_full(f64::NAN), "NaN");
         assert_eq!(in_short(1e21), "1e+21");
         assert_eq!(in_short(-1.5e-7), "-1.5e-07");
-        assert_eq!(in_short(123_456_789.5), "123456789.5");
+        assert_eq!(in_short(123_456.5), "123456.5");
+        assert_eq!(in_short(999_999.0), "999999");
+        assert_eq!(in_short(123_456_789.5), "1.234567895e+08");
+        assert_eq!(in_short(1e6), "1e+06");
         assert_eq!(in_short(0.0001), "0.0001");
         assert_eq!(in_short(1e300), "1e+300");
         assert_eq!(in_short(f64::NEG_INFINITY), "-Inf");
         assert_eq!(in_short(0.0), "0");
+    }
+    #[test]
+    fn two_digits_are_enough_for_a_difference() {
+        for (value, text) in [
+            (10.0, "10"),
+            (100.0, "1e+02"),
+            (1.0, "1"),
+            (1.26, "1.3"),
+            (99.7, "1e+02"),
+            (0.5, "0.5"),
+            (0.000_123, "0.00012"),
+            (0.000_012_3, "1.2e-05"),
+            (f64::INFINITY, "+Inf"),
+            (0.0, "0"),
+        ] {
+            assert_eq!(in_two_digits(value), text);
+        }
+    }
+
+    #[test]
+    fn quantiles_are_written_with_a_point() {
+        for (value, text) in [
+            (1.0, "1.0"),
+            (-0.0, "0.0"),
+            (0.25, "0.25"),
+            (-3.0, "-3.0"),
+            (1e-7, "1e-07"),
+            (f64::NAN, "NaN"),
+            (f64::NEG_INFINITY, "-Inf"),
+        ] {
+            assert_eq!(in_open_metrics(value), text);
+        }
+    }
+
+    #[test]
+    fn bounds_of_buckets_are_floats_of_any_form() {
+        assert_eq!(parse_float(".2"), Some(0.2));
+        assert_eq!(parse_float("1e0"), Some(1.0));
+        assert_eq!(parse_float("+inf"), Some(f64::INFINITY));
+        assert_eq!(parse_float("-Infinity"), Some(f64::NEG_INFINITY));
+        assert!(parse_float("NaN").is_some_and(f64::is_nan));
+        for text in ["", "Hello World", "1e309", "+NaN", "1_000", "1 ", "0x1p-2"] {
+            assert_eq!(parse_float(text), None, "{text}");
+        }
     }
 }

@@ -79,7 +79,7 @@ impl Pattern {
     /// Checks a pattern of at most `max_size` characters and classes, counted after its repetitions
     /// are written out.
     pub fn parse(source: &str, max_size: usize) -> Result<Self, PatternError> {
-        let translation = translate::translate(source, max_size)?;
+        let translation = translate::translate(source, max_size, false)?;
         Ok(Self {
             source: source.to_owned(),
             translated: translation.text,
@@ -100,5 +100,32 @@ impl Pattern {
     /// It matches the empty string.
     pub const fn matches_empty(&self) -> bool {
         self.matches_empty
+    }
+}
+
+/// A regular expression that was checked and whose groups tell what they matched, for
+/// `label_replace`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturingPattern {
+    translated: String,
+    groups: Vec<Option<String>>,
+}
+
+impl CapturingPattern {
+    /// Checks a pattern as [`Pattern::parse`] does.
+    pub fn parse(source: &str, max_size: usize) -> Result<Self, PatternError> {
+        let translation = translate::translate(source, max_size, true)?;
+        Ok(Self { translated: translation.text, groups: translation.captures })
+    }
+
+    /// The same pattern for the `regex` crate, bound to both ends of the value. Its groups have
+    /// numbers and no names, since Go lets several have the same.
+    pub fn translated(&self) -> &str {
+        &self.translated
+    }
+
+    /// The names of the groups, from the first on; the whole match is not among them.
+    pub fn group_names(&self) -> &[Option<String>] {
+        &self.groups
     }
 }

@@ -16,6 +16,7 @@ mod sums;
 use std::ops::Range;
 
 pub use fold::Fold;
+pub use raw::quantile;
 pub use slide::slide;
 
 /// The bits of a staleness mark. A series that ends has one as its last sample.
@@ -35,6 +36,8 @@ pub fn is_absent(value: f64) -> bool {
 pub enum RangeFunction {
     /// The instant selector: the last sample, unless it is a staleness mark.
     Last,
+    /// `timestamp` of an instant selector: when the last sample was, unless it is a staleness mark.
+    TsOfNewest,
     /// `rate`, `increase` and `delta`.
     Rate {
         /// Decreases are resets of a counter.
@@ -96,6 +99,18 @@ pub enum RangeFunction {
     },
 }
 
+impl RangeFunction {
+    /// Whether staleness marks count: they do for the instant selector alone.
+    pub(crate) fn sees_marks(self) -> bool {
+        matches!(self, Self::Last | Self::TsOfNewest)
+    }
+
+    /// Whether annotations ask which metrics had values: for functions that want counters.
+    pub(crate) fn wants_counters(self) -> bool {
+        matches!(self, Self::Rate { counter: true, .. })
+    }
+}
+
 /// The window of one step: samples after `start`, up to and including `end`, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -130,6 +145,11 @@ impl Windows {
         let at = self.at + self.step * index as i64;
         let end = at - self.offset;
         Window { start: end - self.range, end, at }
+    }
+
+    /// The windows of some of the steps.
+    pub fn part(&self, steps: &Range<usize>) -> Self {
+        Self { at: self.get(steps.start).at, count: steps.len(), ..*self }
     }
 
     /// All windows in time order, each with the samples that lie in it.
@@ -173,6 +193,13 @@ impl<'a> Samples<'a> {
     /// The samples with these numbers.
     pub fn part(&self, range: Range<usize>) -> Self {
         Self { ts: &self.ts[range.clone()], values: &self.values[range] }
+    }
+
+    /// The samples after one instant, up to another.
+    pub fn within(&self, after: i64, up_to: i64) -> Self {
+        let from = self.ts.partition_point(|t| *t <= after);
+        let to = self.ts.partition_point(|t| *t <= up_to);
+        self.part(from..to.max(from))
     }
 
     /// The samples one by one.

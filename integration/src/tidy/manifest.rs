@@ -11,6 +11,7 @@ const LOCK: &str = "Cargo.lock";
 const MAY_SEE: &[(&str, &[&str])] = &[
     ("core-workcoord", &[]),
     ("promql", &[]),
+    ("promqltest", &["promql"]),
     ("proto", &["core-workcoord"]),
     ("simulation", &["core-workcoord"]),
     ("segment", &["core-workcoord", "promql"]),

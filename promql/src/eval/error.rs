@@ -1,5 +1,6 @@
 //! Why an evaluation ends without an answer.
 
+use crate::duration_expr::DurationError;
 use crate::frame::SameLabels;
 
 /// Why an evaluation ends without an answer.
@@ -11,6 +12,9 @@ pub enum EvalError {
     /// Two series ended up with the same labels.
     #[error(transparent)]
     SameLabels(#[from] SameLabels),
+    /// A duration makes no sense in this query.
+    #[error(transparent)]
+    Duration(#[from] DurationError),
     /// A limit was reached.
     #[error("query needs more than {limit} {what}; the limit is {setting}")]
     Limit {

@@ -18,6 +18,8 @@ pub(super) const ANY_CHAR_SIZE: usize = 10;
 pub(super) struct Translation {
     pub(super) text: String,
     pub(super) matches_empty: bool,
+    /// The names of the groups that capture, in their order, if they were asked for.
+    pub(super) captures: Vec<Option<String>>,
 }
 
 /// Flags as they stand at some place; groups restore them.
@@ -29,6 +31,8 @@ pub(super) struct Flags {
     many_lines: bool,
     /// `s`, on from the start as Prometheus has it.
     dot_is_everything: bool,
+    /// `U`
+    ungreedy: bool,
 }
 
 /// What is known of a part of the pattern.
@@ -113,17 +117,26 @@ pub(super) struct Translator<'a> {
     pub(super) out: String,
     pub(super) flags: Flags,
     groups: Vec<Group>,
+    /// The names of the groups that capture, in their order. None if captures do not matter.
+    captures: Option<Vec<Option<String>>>,
     max_size: usize,
 }
 
-pub(super) fn translate(source: &str, max_size: usize) -> Result<Translation, PatternError> {
-    let flags = Flags { fold_case: false, many_lines: false, dot_is_everything: true };
+/// Translates a pattern. Where its captures matter, groups and greed are kept as they are.
+pub(super) fn translate(
+    source: &str,
+    max_size: usize,
+    captures: bool,
+) -> Result<Translation, PatternError> {
+    let flags =
+        Flags { fold_case: false, many_lines: false, dot_is_everything: true, ungreedy: false };
     let mut translator = Translator {
         source,
         rest: source,
         out: String::with_capacity(source.len() + 16),
         flags,
         groups: vec![Group::new(0, flags)],
+        captures: captures.then(Vec::new),
         max_size,
     };
     translator.out.push_str("\\A(?:");
@@ -143,7 +156,7 @@ impl<'a> Translator<'a> {
             b'(' if before.starts_with("(?") => self.flags_or_group()?,
             b'(' => {
                 self.rest = &before[1..];
-                self.open_group();
+                self.open_capture(None);
             }
             b')' => self.close_group()?,
             b'|' => {
@@ -254,8 +267,11 @@ impl<'a> Translator<'a> {
     ) -> Result<Option<&'a str>, PatternError> {
         let before = self.rest;
         self.rest = &before[length..];
-        // Greedy or not is the same to a match of the whole value.
-        self.rest = self.rest.strip_prefix('?').unwrap_or(self.rest);
+        let mut lazy = self.flags.ungreedy;
+        if let Some(rest) = self.rest.strip_prefix('?') {
+            self.rest = rest;
+            lazy = !lazy;
+        }
         let until_here = |from: &str| from[..from.len() - self.rest.len()].to_owned();
         if let Some(repetition) = repetition {
             return Err(fault(Problem::NestedRepetition, &until_here(repetition)));
@@ -278,6 +294,10 @@ impl<'a> Translator<'a> {
             (min, None) => format!("{{{min},}}"),
             (min, Some(max)) => format!("{{{min},{max}}}"),
         });
+        // Greedy or not is the same to a match of the whole value, but not to its groups.
+        if lazy && self.captures.is_some() {
+            self.out.push('?');
+        }
         let counted = operator.starts_with('{');
         let times = max.unwrap_or(min);
         atom.is_repetition = true;
@@ -299,8 +319,19 @@ impl<'a> Translator<'a> {
 
     /// Opens a group whose start is taken already.
     fn open_group(&mut self) {
+        self.open("(?:");
+    }
+
+    /// Opens a group that captures, whose start is taken already.
+    fn open_capture(&mut self, name: Option<&str>) {
+        let Some(captures) = &mut self.captures else { return self.open_group() };
+        captures.push(name.map(str::to_owned));
+        self.open("(");
+    }
+
+    fn open(&mut self, bracket: &str) {
         let start = self.out.len();
-        self.out.push_str("(?:");
+        self.out.push_str(bracket);
         self.groups.push(Group::new(start, self.flags));
     }
 
@@ -323,7 +354,11 @@ impl<'a> Translator<'a> {
         let extent = self.group().end_alternative();
         self.check_size(extent)?;
         self.out.push_str(")\\z");
-        Ok(Translation { text: self.out, matches_empty: extent.matches_empty })
+        Ok(Translation {
+            text: self.out,
+            matches_empty: extent.matches_empty,
+            captures: self.captures.unwrap_or_default(),
+        })
     }
 
     /// `(?flags)`, `(?flags:…)` or a named group.
@@ -343,7 +378,7 @@ impl<'a> Translator<'a> {
                 return Err(fault(Problem::NamedCapture, &before[..=end]));
             }
             self.rest = &before[end + 1..];
-            self.open_group();
+            self.open_capture(Some(name));
             return Ok(());
         }
         self.rest = &before[2..];
@@ -355,7 +390,7 @@ impl<'a> Translator<'a> {
                 'i' => flags.fold_case = value,
                 'm' => flags.many_lines = value,
                 's' => flags.dot_is_everything = value,
-                'U' => {}
+                'U' => flags.ungreedy = value,
                 '-' if value => {
                     value = false;
                     needs_flag = true;

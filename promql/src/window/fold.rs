@@ -35,7 +35,7 @@ impl Fold {
     pub fn new(function: RangeFunction) -> Self {
         use RangeFunction as F;
         match function {
-            F::Last => Self::Last(None),
+            F::Last | F::TsOfNewest => Self::Last(None),
             F::Rate { .. } => Self::Counter(Counter::default()),
             F::Instant { .. } => Self::LastTwo(None, None),
             F::Changes | F::Resets => Self::Steps { ends: None, count: 0 },
@@ -63,7 +63,7 @@ impl Fold {
     /// the instant selector.
     pub fn extend(&mut self, function: RangeFunction, samples: Samples<'_>) {
         for (t, v) in samples.iter() {
-            if !is_absent(v) || function == RangeFunction::Last {
+            if !is_absent(v) || function.sees_marks() {
                 self.push(function, t, v);
             }
         }
@@ -147,6 +147,7 @@ impl Fold {
     pub fn finish(&self, function: RangeFunction, window: Window) -> f64 {
         use RangeFunction as F;
         match (self, function) {
+            (Self::Last(Some((t, v))), F::TsOfNewest) if !is_absent(*v) => seconds(*t),
             (Self::Last(last), _) => last.map_or(ABSENT, |(_, v)| v),
             (Self::Counter(state), F::Rate { counter, per_second }) => {
                 rate::extrapolate(state, counter, per_second, window)

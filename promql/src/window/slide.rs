@@ -11,7 +11,7 @@ pub fn slide(function: RangeFunction, samples: Samples<'_>, windows: Windows, ou
     use RangeFunction as F;
     // Only the instant selector looks at staleness marks. They are rare: a copy without them is
     // made only where there are any.
-    if function != F::Last && samples.values.iter().any(|value| is_absent(*value)) {
+    if !function.sees_marks() && samples.values.iter().any(|value| is_absent(*value)) {
         let (ts, values): (Vec<i64>, Vec<f64>) =
             samples.iter().filter(|(_, value)| !is_absent(*value)).unzip();
         return slide(function, Samples { ts: &ts, values: &values }, windows, out);
@@ -31,6 +31,7 @@ pub fn slide(function: RangeFunction, samples: Samples<'_>, windows: Windows, ou
         | F::Smoothing { .. } => raw::slide(function, samples, windows, out),
         F::Changes | F::Resets => steps(function, samples, windows, out),
         F::Last
+        | F::TsOfNewest
         | F::Instant { .. }
         | F::Count
         | F::Present
@@ -53,7 +54,8 @@ fn by_ends(function: RangeFunction, samples: Samples<'_>, windows: Windows, out:
             F::Count => to_f64((to - from) as u64),
             F::Present => 1.0,
             F::TsOfFirst => seconds(ts[from]),
-            F::TsOfLast => seconds(ts[to - 1]),
+            F::TsOfNewest if is_absent(values[to - 1]) => ABSENT,
+            F::TsOfLast | F::TsOfNewest => seconds(ts[to - 1]),
             F::Instant { counter } if to - from > 1 => {
                 let sample = |i: usize| (ts[i], values[i]);
                 rate::instant(sample(to - 2), sample(to - 1), counter)

@@ -4,8 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-const FUNCTIONS: [RangeFunction; 27] = [
+const FUNCTIONS: [RangeFunction; 28] = [
     RangeFunction::Last,
+    RangeFunction::TsOfNewest,
     RangeFunction::Rate { counter: true, per_second: true },
     RangeFunction::Rate { counter: true, per_second: false },
     RangeFunction::Rate { counter: false, per_second: false },

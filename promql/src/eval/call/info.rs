@@ -1,0 +1,212 @@
+//! `info`: adds the labels of info series, such as `target_info`, to series of the same target. Which
+//! info series there are, and the times of their samples, is for the caller to find out.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::settled;
+use crate::eval::{Context, EvalError};
+use crate::features::Limits;
+use crate::frame::{Frame, Row, nothing};
+use crate::labels::Labels;
+use crate::matcher::{CompiledMatcher, Condition, METRIC_NAME, Matcher};
+use crate::pattern::Pattern;
+use crate::window::is_absent;
+
+/// The labels that tell targets apart.
+const IDENTIFYING: [&str; 2] = ["instance", "job"];
+
+/// The info series of a target, if nothing else is asked for.
+const TARGET_INFO: &str = "target_info";
+
+/// The matchers of the info series that a call is about, given the matchers of its second argument.
+pub(crate) fn info_matchers(selector: Option<&[Matcher]>) -> Vec<Matcher> {
+    let selector = selector.unwrap_or_default();
+    let mut matchers = name_matchers(selector);
+    matchers.extend(selector.iter().filter(|matcher| matcher.name != METRIC_NAME).cloned());
+    matchers
+}
+
+/// The matchers on the names of info series. Where names are only excluded, any other info metric
+/// is meant.
+fn name_matchers(selector: &[Matcher]) -> Vec<Matcher> {
+    let mut names: Vec<Matcher> =
+        selector.iter().filter(|matcher| matcher.name == METRIC_NAME).cloned().collect();
+    let includes = |matcher: &Matcher| {
+        matches!(matcher.condition, Condition::Equal(_) | Condition::Matches(_))
+    };
+    if names.is_empty() {
+        names.push(Matcher::named(TARGET_INFO));
+    } else if !names.iter().any(includes) {
+        let pattern = Pattern::parse(".+_info", Limits::default().max_pattern_size)
+            .expect("the pattern is a fixed one");
+        let condition = Condition::Matches(pattern);
+        names.insert(0, Matcher { name: METRIC_NAME.to_owned(), condition });
+    }
+    names
+}
+
+/// Adds the labels of info series to the series of `base`.
+///
+/// `info_times` has, for each series that [`info_matchers`] select, the times in seconds of the
+/// samples that count at each step: where several series describe one target, the newest sample
+/// wins. `selector` has the matchers of the second argument; only the labels it names are added, and
+/// series are left out for which it finds nothing.
+pub(crate) fn info(
+    base: Frame,
+    info_times: &Frame,
+    selector: Option<&[Matcher]>,
+    ctx: &mut Context,
+) -> Result<Frame, EvalError> {
+    let selector = selector.unwrap_or_default();
+    let names = compiled(&name_matchers(selector))?;
+    let data: Vec<Matcher> =
+        selector.iter().filter(|matcher| matcher.name != METRIC_NAME).cloned().collect();
+    let is_info = |row: &Row| names.iter().all(|matcher| matcher.matches(row.labels.metric()));
+    let (same, enriched): (Vec<Row>, Vec<Row>) = base.rows.into_iter().partition(is_info);
+    let asked_at = steps_with_values(same.iter().chain(&enriched), ctx.steps.count);
+    let infos = Infos::of_targets(&enriched, info_times, &asked_at)?;
+    let mut rows = same;
+    for row in enriched {
+        infos.enrich(row, &data, &mut rows)?;
+    }
+    settled(rows, ctx)
+}
+
+fn compiled(matchers: &[Matcher]) -> Result<Vec<CompiledMatcher>, EvalError> {
+    let compiled = matchers.iter().map(Matcher::compile).collect::<Result<_, _>>();
+    compiled.map_err(|error| EvalError::invalid(error.to_string()))
+}
+
+fn steps_with_values<'a>(rows: impl Iterator<Item = &'a Row>, steps: usize) -> Vec<bool> {
+    let mut there = vec![false; steps];
+    for row in rows {
+        for (there, value) in there.iter_mut().zip(&row.values) {
+            *there |= !is_absent(*value);
+        }
+    }
+    there
+}
+
+/// For every info metric and target, which info series counts at each step.
+struct Infos<'a> {
+    series: Vec<&'a Row>,
+    /// By the metric's name, then by the labels that tell targets apart.
+    newest: BTreeMap<&'a str, BTreeMap<Labels, Vec<Option<usize>>>>,
+}
+
+impl<'a> Infos<'a> {
+    /// Takes the info series of the targets of `base`. Two samples of the same time for one target
+    /// are an error, at steps at which anything is asked.
+    fn of_targets(
+        base: &[Row],
+        info_times: &'a Frame,
+        asked_at: &[bool],
+    ) -> Result<Self, EvalError> {
+        let targets = IDENTIFYING.map(|name| {
+            let values: BTreeSet<&str> =
+                base.iter().filter_map(|row| row.labels.get(name)).collect();
+            (name, values)
+        });
+        let mut infos = Self { series: Vec::new(), newest: BTreeMap::new() };
+        if targets.iter().all(|(_, values)| values.is_empty()) {
+            return Ok(infos);
+        }
+        for row in &info_times.rows {
+            // An identifying label that no series has may have any value.
+            let wanted = targets
+                .iter()
+                .all(|(name, values)| values.is_empty() || values.contains(row.labels.value(name)));
+            if wanted && row.has_values() {
+                infos.add(row, asked_at)?;
+            }
+        }
+        Ok(infos)
+    }
+
+    fn add(&mut self, row: &'a Row, asked_at: &[bool]) -> Result<(), EvalError> {
+        let this = self.series.len();
+        self.series.push(row);
+        let targets = self.newest.entry(row.labels.metric()).or_default();
+        let newest = targets
+            .entry(row.labels.only(&IDENTIFYING))
+            .or_insert_with(|| vec![None; row.values.len()]);
+        for (step, held) in newest.iter_mut().enumerate() {
+            let time = row.values[step];
+            if is_absent(time) || !asked_at[step] {
+                continue;
+            }
+            let existing = held.map(|index| self.series[index]);
+            match existing {
+                Some(existing) if existing.values[step] > time => {}
+                Some(existing) if existing.values[step] == time => {
+                    let millis = (time * 1000.0).round();
+                    return Err(EvalError::invalid(format!(
+                        "found duplicate series for info metric: existing {} @ {millis}, new {} @ {millis}",
+                        existing.labels.braced(),
+                        row.labels.braced(),
+                    )));
+                }
+                _ => *held = Some(this),
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts a series into one for each set of info series that it meets over time, with their
+    /// labels added.
+    fn enrich(&self, row: Row, data: &[Matcher], out: &mut Vec<Row>) -> Result<(), EvalError> {
+        let target = row.labels.only(&IDENTIFYING);
+        let metrics: Vec<&[Option<usize>]> = self
+            .newest
+            .values()
+            .filter_map(|targets| Some(targets.get(&target)?.as_slice()))
+            .collect();
+        // Without an info series a label that is asked for is empty.
+        let may_lack_info = data.iter().all(Matcher::matches_empty);
+        let mut parts: BTreeMap<Vec<usize>, Vec<f64>> = BTreeMap::new();
+        let mut met = Vec::with_capacity(metrics.len());
+        for (step, value) in row.values.iter().enumerate().filter(|(_, value)| !is_absent(**value))
+        {
+            met.clear();
+            met.extend(metrics.iter().filter_map(|newest| newest[step]));
+            if met.is_empty() && !may_lack_info {
+                continue;
+            }
+            match parts.get_mut(&met) {
+                Some(values) => values[step] = *value,
+                None => {
+                    let mut values = nothing(row.values.len());
+                    values[step] = *value;
+                    parts.insert(met.clone(), values);
+                }
+            }
+        }
+        for (met, values) in parts {
+            let labels = self.with_labels_of(&met, &row.labels, data)?;
+            out.push(Row { labels, drop_name: row.drop_name, values });
+        }
+        Ok(())
+    }
+
+    fn with_labels_of(
+        &self,
+        met: &[usize],
+        base: &Labels,
+        data: &[Matcher],
+    ) -> Result<Labels, EvalError> {
+        let mut added: BTreeMap<&str, &str> = BTreeMap::new();
+        for info in met.iter().map(|index| self.series[*index]) {
+            for (name, value) in info.labels.without_metric() {
+                let asked = data.is_empty() || data.iter().any(|matcher| matcher.name == name);
+                if !asked || base.get(name).is_some() {
+                    continue;
+                }
+                if added.insert(name, value).is_some_and(|other| other != value) {
+                    return Err(EvalError::invalid(format!("conflicting label: {name}")));
+                }
+            }
+        }
+        let all = base.iter().chain(added);
+        Ok(Labels::new(all).expect("labels are added only where the base has none"))
+    }
+}

@@ -1,0 +1,245 @@
+//! A leaf at work: series in, one by one, and a part out.
+
+use std::ops::Range;
+
+use super::part::{Crossing, CrossingSeries, LeafPart, PartValues};
+use super::{Leaf, LeafOutput, NameRule, PushedOp, TimeSpan};
+use crate::aggregate::{Groups, keep_ranked};
+use crate::eval::EvalError;
+use crate::frame::{Row, nothing};
+use crate::labels::Labels;
+use crate::limits::EvalLimits;
+use crate::window::{ABSENT, Fold, RangeFunction, Samples, is_absent, slide};
+
+/// A state is about as large as so many samples.
+const SAMPLES_PER_STATE: usize = 3;
+
+/// A leaf over the samples of one span.
+#[derive(Debug)]
+pub struct LeafRun<'a> {
+    leaf: &'a Leaf,
+    limits: &'a EvalLimits,
+    part: LeafPart,
+    /// The values of the series in hand.
+    values: Vec<f64>,
+    series: u64,
+    samples: u64,
+    held: u64,
+}
+
+impl<'a> LeafRun<'a> {
+    /// Begins with a span that holds all samples of its series between its ends.
+    pub fn new(leaf: &'a Leaf, span: TimeSpan, place: u32, limits: &'a EvalLimits) -> Self {
+        let windows = &leaf.windows;
+        // Windows move with time: those before one of the bounds come first.
+        let first = |holds: &dyn Fn(i64, i64) -> bool| {
+            partition(windows.count, |step| {
+                let window = windows.get(step);
+                holds(window.start, window.end)
+            })
+        };
+        let touching = first(&|_, end| end < span.from)..first(&|start, _| start < span.to - 1);
+        let complete = match leaf.output {
+            LeafOutput::Value(_) => {
+                let from = first(&|start, _| start < span.from.saturating_sub(1));
+                let to = first(&|_, end| end < span.to);
+                from..to.max(from)
+            }
+            LeafOutput::Samples => touching.start..touching.start,
+        };
+        let touching = touching.start..touching.end.max(touching.start);
+        let steps = complete.len();
+        let values = match &leaf.pushed {
+            Some(pushed) => match &pushed.op {
+                PushedOp::Reduce(reduction) => PartValues::Groups(Groups::new(*reduction, steps)),
+                PushedOp::CountValues(_) => PartValues::Groups(Groups::counting(steps)),
+                PushedOp::Rank(_) => PartValues::Rows(Vec::new()),
+            },
+            None => PartValues::Rows(Vec::new()),
+        };
+        let part = LeafPart {
+            span,
+            place,
+            touching,
+            complete,
+            values,
+            crossing: Vec::new(),
+            metrics: std::collections::BTreeSet::new(),
+        };
+        let values = nothing(steps);
+        Self { leaf, limits, part, values, series: 0, samples: 0, held: 0 }
+    }
+
+    /// Takes in the samples of one series within the span, in time order. A series comes once.
+    pub fn push(&mut self, labels: &Labels, samples: Samples<'_>) -> Result<(), EvalError> {
+        self.series += 1;
+        self.samples += samples.len() as u64;
+        self.limits.series(self.series)?;
+        self.limits.samples(self.samples)?;
+        match self.leaf.output {
+            LeafOutput::Value(function) => {
+                self.push_complete(function, labels, samples)?;
+                self.push_crossing(function, labels, samples)?;
+            }
+            LeafOutput::Samples => {
+                let (after, up_to) = self.leaf.needs();
+                self.cross(labels, unmarked(samples.within(after, up_to)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The part, all series having been taken in.
+    pub fn finish(mut self) -> LeafPart {
+        self.part.crossing.sort_by(|a, b| a.labels.cmp(&b.labels));
+        if let PartValues::Rows(rows) = &mut self.part.values {
+            rows.sort_by(|a, b| a.labels.cmp(&b.labels));
+            if let Some(pushed) = &self.leaf.pushed
+                && let PushedOp::Rank(rank) = &pushed.op
+            {
+                keep_ranked(rows, &pushed.grouping, |_| *rank);
+            }
+        }
+        self.part
+    }
+
+    fn push_complete(
+        &mut self,
+        function: RangeFunction,
+        labels: &Labels,
+        samples: Samples<'_>,
+    ) -> Result<(), EvalError> {
+        if self.part.complete.is_empty() {
+            return Ok(());
+        }
+        let windows = self.leaf.windows.part(&self.part.complete);
+        slide(function, samples, windows, &mut self.values);
+        if self.values.iter().all(|value| is_absent(*value)) {
+            return Ok(());
+        }
+        if function.wants_counters() {
+            self.part
+                .metrics
+                .insert((labels.metric().to_owned(), labels.value("__type__").to_owned()));
+        }
+        let labels = named(self.leaf.name, labels);
+        let drop_name = self.leaf.name != NameRule::Keep;
+        match (&mut self.part.values, &self.leaf.pushed) {
+            (PartValues::Groups(groups), Some(pushed)) => {
+                match &pushed.op {
+                    PushedOp::CountValues(label) => {
+                        groups.count_values(&pushed.grouping, label, &labels, &self.values, 0);
+                    }
+                    _ => groups.add(&pushed.grouping, &labels, drop_name, &self.values, 0),
+                }
+                self.limits.values(groups.len() as u64)?;
+            }
+            (PartValues::Rows(rows), _) => {
+                self.held += self.values.len() as u64;
+                self.limits.values(self.held)?;
+                rows.push(Row { labels, drop_name, values: self.values.clone() });
+            }
+            (PartValues::Groups(_), None) => unreachable!("groups are made for an aggregation"),
+        }
+        Ok(())
+    }
+
+    fn push_crossing(
+        &mut self,
+        function: RangeFunction,
+        labels: &Labels,
+        samples: Samples<'_>,
+    ) -> Result<(), EvalError> {
+        let sides = self.part.crossing_steps();
+        let steps: usize = sides.iter().map(Range::len).sum();
+        if steps == 0 || samples.is_empty() {
+            return Ok(());
+        }
+        let needed = sides.clone().map(|side| self.samples_of(&side, samples));
+        let count: usize = needed.iter().map(Range::len).sum();
+        if count == 0 {
+            return Ok(());
+        }
+        let needs_samples = matches!(Fold::new(function), Fold::Raw(..));
+        if needs_samples || steps * SAMPLES_PER_STATE >= count {
+            let (mut ts, mut values) = (Vec::with_capacity(count), Vec::with_capacity(count));
+            let mut next = 0;
+            for needed in needed {
+                let needed = needed.start.max(next)..needed.end.max(next);
+                next = needed.end;
+                let samples = samples.part(needed);
+                for (t, v) in samples.iter() {
+                    if !is_absent(v) || function.sees_marks() {
+                        ts.push(t);
+                        values.push(v);
+                    }
+                }
+            }
+            return self.cross(labels, (ts, values));
+        }
+        let mut states = Vec::with_capacity(steps);
+        for step in sides.into_iter().flatten() {
+            let window = self.leaf.windows.get(step);
+            let inside = samples.within(window.start, window.end);
+            if !inside.is_empty() {
+                let mut fold = Fold::new(function);
+                fold.extend(function, inside);
+                states.push((step, fold));
+            }
+        }
+        self.held += (states.len() * SAMPLES_PER_STATE) as u64;
+        self.limits.values(self.held)?;
+        let crossing = Crossing::States(states);
+        self.part.crossing.push(CrossingSeries { labels: labels.clone(), crossing });
+        Ok(())
+    }
+
+    fn cross(&mut self, labels: &Labels, samples: (Vec<i64>, Vec<f64>)) -> Result<(), EvalError> {
+        if samples.0.is_empty() {
+            return Ok(());
+        }
+        self.held += samples.0.len() as u64;
+        self.limits.values(self.held)?;
+        let crossing = Crossing::Samples(samples.0, samples.1);
+        self.part.crossing.push(CrossingSeries { labels: labels.clone(), crossing });
+        Ok(())
+    }
+
+    /// The samples that windows of these steps need.
+    fn samples_of(&self, steps: &Range<usize>, samples: Samples<'_>) -> Range<usize> {
+        if steps.is_empty() {
+            return 0..0;
+        }
+        let (first, last) =
+            (self.leaf.windows.get(steps.start), self.leaf.windows.get(steps.end - 1));
+        let from = samples.ts.partition_point(|t| *t <= first.start);
+        from..samples.ts.partition_point(|t| *t <= last.end).max(from)
+    }
+}
+
+/// The labels after the function.
+pub(super) fn named(rule: NameRule, labels: &Labels) -> Labels {
+    match rule {
+        NameRule::Keep | NameRule::DropLater => labels.clone(),
+        NameRule::DropNow => labels.without_metadata(),
+    }
+}
+
+/// The samples without staleness marks.
+fn unmarked(samples: Samples<'_>) -> (Vec<i64>, Vec<f64>) {
+    samples.iter().filter(|(_, v)| v.to_bits() != ABSENT.to_bits()).unzip()
+}
+
+/// How many of the steps, from the first, a condition holds for.
+fn partition(count: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if holds(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
