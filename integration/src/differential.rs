@@ -5,14 +5,15 @@
 pub mod arena;
 pub mod compare;
 pub mod coverage;
+pub mod culprit;
 pub mod data;
 pub mod dice;
 pub mod explained;
 pub mod grammar;
+pub mod ours;
 pub mod outcome;
 pub mod peer;
 pub mod rewrite;
-mod rounding;
 pub mod run;
 pub mod script;
 pub mod shrink;

@@ -5,15 +5,19 @@
 //!     TRIBUTARY_SEED         the first seed (1)
 
 use std::collections::BTreeSet;
+use std::env;
+use std::fmt::Debug;
+use std::str::FromStr;
 use std::sync::Mutex;
 
 use tributary_integration::differential::arena::{Arena, Subject};
-use tributary_integration::differential::data::Samples;
 use tributary_integration::differential::grammar::Question;
+use tributary_integration::differential::ours::Ours;
 use tributary_integration::differential::outcome::Outcome;
 use tributary_integration::differential::peer::{BINARY, Binary, Client};
 use tributary_integration::differential::run::{Plan, run};
 use tributary_promql::Data;
+use tributary_promqltest::DataSet;
 
 /// The binary, or a loud word that nothing is tested.
 fn prometheus() -> Option<Binary> {
@@ -28,6 +32,28 @@ fn prometheus() -> Option<Binary> {
         );
     }
     found
+}
+
+fn setting<T: FromStr<Err: Debug>>(name: &str, default: T) -> T {
+    match env::var(name) {
+        Ok(text) => text.parse().unwrap_or_else(|error| panic!("{name}: {error:?}")),
+        Err(_) => default,
+    }
+}
+
+#[test]
+fn the_same_answers_as_prometheus() {
+    let Some(binary) = prometheus() else { return };
+    let plan = Plan {
+        seed: setting("TRIBUTARY_SEED", 1),
+        pairs: setting("TRIBUTARY_PAIRS", 2000),
+        threads: 2,
+    };
+    let worlds = plan.worlds();
+    let arena = Arena::new(&binary, &worlds).unwrap();
+    let report = run(&arena, &worlds, &Ours, plan).unwrap();
+    println!("Prometheus {}\n{report}", binary.version);
+    assert!(report.differences.is_empty(), "differences without a known reason, see above");
 }
 
 /// Makes an outcome wrong.
@@ -46,7 +72,7 @@ impl Twin {
 }
 
 impl Subject for Twin {
-    fn answer(&self, _: &Samples, question: &Question) -> Outcome {
+    fn answer(&self, _: &DataSet, question: &Question) -> Outcome {
         let client = &self.clients[usize::from(question.delayed_name_removal)];
         let mut client = client.lock().expect("nobody panics while asking");
         let mut outcome = client.ask(question).expect("Prometheus answers");

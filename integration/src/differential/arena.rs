@@ -1,12 +1,14 @@
 //! Where both sides meet: two Prometheus servers, one for each way of dropping names, with all data
 //! sets in them side by side, a day apart; and what we put up against them.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 
 use tributary_promql::{Expr, Labels};
+use tributary_promqltest::DataSet;
 
 use super::compare::{Order, Verdict, compare};
-use super::data::{DAY_MS, Samples, World};
+use super::data::{self, DAY_MS, World};
 use super::grammar::{Question, When};
 use super::outcome::Outcome;
 use super::peer::{Binary, Client, PeerError, Prometheus};
@@ -19,7 +21,7 @@ pub const FIRST_DAY: i64 = 18_628;
 /// What is held against Prometheus.
 pub trait Subject: Sync {
     /// The outcome of a question about these samples.
-    fn answer(&self, samples: &Samples, question: &Question) -> Outcome;
+    fn answer(&self, data: &DataSet, question: &Question) -> Outcome;
 }
 
 /// Both servers with data in them.
@@ -27,8 +29,8 @@ pub trait Subject: Sync {
 pub struct Arena {
     at_once: Prometheus,
     delayed: Prometheus,
-    /// The first day without data.
-    free_day: AtomicI64,
+    /// The first day without data. Held while a day is written: samples must not go back in time.
+    free_day: Mutex<i64>,
 }
 
 /// One thread's connections to the arena.
@@ -58,19 +60,19 @@ impl Arena {
         let arena = Self {
             at_once: binary.start(false)?,
             delayed: binary.start(true)?,
-            free_day: AtomicI64::new(free_day),
+            free_day: Mutex::new(free_day),
         };
         // Prometheus goes through series in the order in which it first met them, and which of two
         // equal values is the top one depends on it. So all meet it first in the order of their
         // labels, long before the first data set.
         let stamp = |labels: &Labels| (labels.clone(), vec![((FIRST_DAY - 2) * DAY_MS, 0.0)]);
-        let names = worlds.iter().flat_map(|world| world.samples.series.keys());
-        let names = Samples { series: names.map(stamp).collect() };
+        let names = worlds.iter().flat_map(|world| world.data.series().keys());
+        let names = data::data_set(names.collect::<BTreeSet<_>>().into_iter().map(stamp));
         for server in [&arena.at_once, &arena.delayed] {
             let mut client = server.connect();
             client.write(&names)?;
             for world in worlds {
-                client.write(&world.samples)?;
+                client.write(&world.data)?;
             }
         }
         Ok(arena)
@@ -90,9 +92,9 @@ impl Arena {
 
 impl Asker<'_> {
     /// Asks both sides a question about samples that the servers hold.
-    pub fn ask(&mut self, samples: &Samples, question: &Question) -> Result<Pair, PeerError> {
+    pub fn ask(&mut self, data: &DataSet, question: &Question) -> Result<Pair, PeerError> {
         let peer = self.client(question).ask(question)?;
-        let ours = self.subject.answer(samples, question);
+        let ours = self.subject.answer(data, question);
         let expr = rewrite::tree(question);
         let verdict = compare(&peer, &ours, order(question, expr.as_ref()));
         Ok(Pair { peer, ours, verdict })
@@ -101,15 +103,16 @@ impl Asker<'_> {
     /// Stores other samples on a day of their own, with the question moved to it.
     pub fn settle(
         &mut self,
-        samples: &Samples,
+        data: &DataSet,
         question: &Question,
-    ) -> Result<(Samples, Question), PeerError> {
-        let day = self.arena.free_day.fetch_add(1, Ordering::Relaxed);
-        let first = samples.series.values().flatten().map(|(t, _)| *t).min().unwrap_or_default();
-        let by = day * DAY_MS - first.div_euclid(DAY_MS) * DAY_MS;
-        let (samples, question) = (samples.moved(by), rewrite::moved(question, by));
-        self.client(&question).write(&samples)?;
-        Ok((samples, question))
+    ) -> Result<(DataSet, Question), PeerError> {
+        let arena = self.arena;
+        let mut day = arena.free_day.lock().unwrap_or_else(PoisonError::into_inner);
+        let by = *day * DAY_MS - data::first_day(data);
+        let (moved, question) = (data::moved(data, by), rewrite::moved(question, by));
+        self.client(&question).write(&moved)?;
+        *day += 1;
+        Ok((moved, question))
     }
 
     fn client(&mut self, question: &Question) -> &mut Client {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use tributary_promql::{Labels, STALE_BITS};
+use tributary_promqltest::{DataSet, Samples};
 
 use super::dice::Dice;
 
@@ -15,13 +16,6 @@ pub const DAY_MS: i64 = 86_400_000;
 
 const MINUTE_MS: i64 = 60_000;
 
-/// Series with their samples.
-#[derive(Clone, Debug, Default)]
-pub struct Samples {
-    /// By labels: times in milliseconds, rising, and values; staleness marks keep their bits.
-    pub series: BTreeMap<Labels, Vec<(i64, f64)>>,
-}
-
 /// A data set and what a query must know to ask for it.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -30,21 +24,38 @@ pub struct World {
     /// Samples lie between `base` and so many milliseconds later.
     pub span: i64,
     /// What is stored.
-    pub samples: Samples,
+    pub data: DataSet,
 }
 
-impl Samples {
-    /// The same samples so many milliseconds later.
-    pub fn moved(&self, by: i64) -> Self {
-        let moved = |points: &Vec<(i64, f64)>| points.iter().map(|(t, v)| (t + by, *v)).collect();
-        Self { series: self.series.iter().map(|(l, points)| (l.clone(), moved(points))).collect() }
-    }
+/// A data set of these series, with times in milliseconds that rise.
+pub fn data_set(series: impl IntoIterator<Item = (Labels, Vec<(i64, f64)>)>) -> DataSet {
+    let mut data = DataSet::default();
+    let samples = |points: Vec<(i64, f64)>| {
+        let (ts, values) = points.into_iter().unzip();
+        Samples { ts, values }
+    };
+    data.load(series.into_iter().map(|(labels, points)| (labels, samples(points))).collect());
+    data
+}
 
-    /// The series a predicate keeps.
-    pub fn only(&self, keep: impl Fn(&Labels) -> bool) -> Self {
-        let kept = self.series.iter().filter(|(labels, _)| keep(labels));
-        Self { series: kept.map(|(labels, points)| (labels.clone(), points.clone())).collect() }
-    }
+/// The same samples so many milliseconds later.
+pub fn moved(data: &DataSet, by: i64) -> DataSet {
+    let moved = |samples: &Samples| samples.iter().map(|(t, value)| (t + by, value)).collect();
+    data_set(data.series().iter().map(|(labels, samples)| (labels.clone(), moved(samples))))
+}
+
+/// The series that a predicate keeps.
+pub fn only(data: &DataSet, keep: impl Fn(&Labels) -> bool) -> DataSet {
+    let kept = data.series().iter().filter(|(labels, _)| keep(labels));
+    let mut only = DataSet::default();
+    only.load(kept.map(|(labels, samples)| (labels.clone(), samples.clone())).collect());
+    only
+}
+
+/// The start of the day of the first sample, in milliseconds.
+pub fn first_day(data: &DataSet) -> i64 {
+    let first = data.series().values().filter_map(|samples| samples.ts.first()).min();
+    first.map_or(0, |t| t.div_euclid(DAY_MS) * DAY_MS)
 }
 
 impl World {
@@ -53,7 +64,7 @@ impl World {
         let mut dice = Dice::new(seed, 1);
         let base = day * DAY_MS;
         let span = dice.between(40, 75) * MINUTE_MS;
-        let mut maker = Maker { dice, base, span, samples: Samples::default() };
+        let mut maker = Maker { dice, base, span, series: BTreeMap::new() };
         for job in ["api", "db"] {
             let instances = maker.dice.between(1, 3);
             for instance in 0..instances {
@@ -61,7 +72,7 @@ impl World {
             }
         }
         maker.oddities();
-        Self { base, span, samples: maker.samples }
+        Self { base, span, data: data_set(maker.series) }
     }
 }
 
@@ -69,7 +80,7 @@ struct Maker {
     dice: Dice,
     base: i64,
     span: i64,
-    samples: Samples,
+    series: BTreeMap<Labels, Vec<(i64, f64)>>,
 }
 
 /// How a value follows from the one before.
@@ -190,7 +201,7 @@ impl Maker {
             points.push((*t, f64::from_bits(STALE_BITS)));
         }
         if !points.is_empty() {
-            self.samples.series.insert(labels, points);
+            self.series.insert(labels, points);
         }
     }
 
@@ -283,7 +294,7 @@ impl Maker {
             let name = format!("{metric}_{suffix}");
             let pairs = own.iter().copied().chain([("__name__", name.as_str())]);
             let labels = Labels::new(pairs.chain(le.map(|le| ("le", le))));
-            self.samples.series.insert(labels.expect("no label is named twice"), points);
+            self.series.insert(labels.expect("no label is named twice"), points);
         };
         for (bound, points) in bounds.into_iter().zip(buckets) {
             insert("bucket", Some(bound), points);
@@ -311,7 +322,7 @@ impl Maker {
                 let stale = gone.map(|t| (*t, f64::from_bits(STALE_BITS)));
                 let points: Vec<_> = times.iter().map(|t| (*t, 1.0)).chain(stale).collect();
                 if !points.is_empty() {
-                    self.samples.series.insert(labels, points);
+                    self.series.insert(labels, points);
                 }
             }
         }
@@ -326,11 +337,11 @@ mod tests {
     fn a_data_set_lies_within_its_span_and_rises() {
         for seed in 0..50 {
             let world = World::new(seed, 19_000);
-            assert!(world.samples.series.len() > 40, "seed {seed}");
-            for (labels, points) in &world.samples.series {
-                assert!(points.is_sorted_by(|a, b| a.0 < b.0), "seed {seed}: {labels}");
+            assert!(world.data.series().len() > 40, "seed {seed}");
+            for (labels, samples) in world.data.series() {
+                assert!(samples.ts.is_sorted_by(|a, b| a < b), "seed {seed}: {labels}");
                 let inside = |t: &i64| (world.base..world.base + world.span + 1000).contains(t);
-                assert!(points.iter().all(|(t, _)| inside(t)), "seed {seed}: {labels}");
+                assert!(samples.ts.iter().all(inside), "seed {seed}: {labels}");
             }
         }
     }
@@ -338,12 +349,15 @@ mod tests {
     #[test]
     fn what_tells_engines_apart_is_there() {
         let worlds: Vec<World> = (0..8).map(|seed| World::new(seed, 19_000)).collect();
-        let points = || worlds.iter().flat_map(|world| world.samples.series.values()).flatten();
+        let points = || {
+            let samples = worlds.iter().flat_map(|world| world.data.series().values());
+            samples.flat_map(Samples::iter)
+        };
         assert!(points().any(|(_, v)| v.to_bits() == STALE_BITS));
         assert!(points().any(|(_, v)| v.is_nan() && v.to_bits() != STALE_BITS));
-        assert!(points().any(|(_, v)| *v == f64::NEG_INFINITY));
+        assert!(points().any(|(_, v)| v == f64::NEG_INFINITY));
         assert!(points().any(|(t, _)| t % 1000 != 0));
-        let series = || worlds.iter().flat_map(|world| world.samples.series.keys());
+        let series = || worlds.iter().flat_map(|world| world.data.series().keys());
         assert!(series().any(|labels| labels.get("le") == Some("fast")));
         assert!(series().any(|labels| labels.get("version") == Some("1.1")));
     }

@@ -62,13 +62,18 @@ impl Question {
 
 impl When {
     fn new(dice: &mut Dice, world: &World) -> Self {
-        let whole_seconds = dice.percent(70);
+        let (whole_seconds, moment_inside) = (dice.percent(70), dice.percent(75));
         let mut moment = |low: i64, high: i64| {
             let t = world.base + dice.between(low, high);
             if whole_seconds { t / 1000 * 1000 } else { t }
         };
-        // A little before the first sample up to a little after the last can still be seen.
-        let start = moment(-MINUTE_MS, world.span + 7 * MINUTE_MS);
+        // Mostly where there are samples; sometimes from a little before the first up to a little
+        // after the last can be seen.
+        let start = if moment_inside {
+            moment(5 * MINUTE_MS, world.span)
+        } else {
+            moment(-MINUTE_MS, world.span + 7 * MINUTE_MS)
+        };
         if dice.percent(50) {
             return Self::Instant(start);
         }

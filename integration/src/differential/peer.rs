@@ -15,8 +15,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use tributary_promqltest::DataSet;
 
-use super::data::Samples;
 use super::grammar::{Question, When};
 use super::outcome::Outcome;
 use http::Connection;
@@ -167,11 +167,11 @@ impl Drop for Prometheus {
 
 impl Client {
     /// Stores samples. Times must not go back far from what was stored before.
-    pub fn write(&mut self, samples: &Samples) -> Result<(), PeerError> {
-        let mut all: Vec<_> = samples
-            .series
+    pub fn write(&mut self, data: &DataSet) -> Result<(), PeerError> {
+        let mut all: Vec<_> = data
+            .series()
             .iter()
-            .flat_map(|(labels, points)| points.iter().map(move |(t, v)| (*t, labels, *v)))
+            .flat_map(|(labels, samples)| samples.iter().map(move |(t, v)| (t, labels, v)))
             .collect();
         // By time first: the head takes nothing much older than its newest sample.
         all.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));

@@ -8,17 +8,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use tributary_promql::Expr;
+use tributary_promqltest::DataSet;
 
 use super::arena::{Arena, Asker, FIRST_DAY, Pair, Subject};
-use super::compare::{Difference, Verdict};
+use super::compare::Verdict;
 use super::coverage::{Part, parts};
-use super::data::{Samples, World};
+use super::culprit::{self, Blame};
+use super::data::World;
 use super::dice::Dice;
-use super::explained::{ROUNDING, Seen, reason};
+use super::explained::{ROUNDING, reason};
 use super::grammar::Question;
 use super::outcome::Outcome;
 use super::peer::PeerError;
-use super::{rewrite, rounding, script, shrink};
+use super::{rewrite, script, shrink};
 
 /// Questions about one data set.
 const PER_WORLD: usize = 250;
@@ -113,11 +115,11 @@ pub fn run(
             let world = &worlds[at];
             let seed = plan.seed + at as u64;
             let question = Question::new(&mut Dice::new(seed, 2 + nth as u64), world);
-            let mut one = Judged::new(&mut asker, &world.samples, question)?;
+            let mut one = Judged::new(&mut asker, &world.data, question)?;
             if let Some(found) = &mut one.found {
                 found.origin = (seed, nth);
                 if shrunk.fetch_add(1, Ordering::Relaxed) < MAX_SHRUNK {
-                    found.script = Some(smallest(&mut asker, &world.samples, &found.question)?);
+                    found.script = Some(smallest(&mut asker, &world.data, &found.question)?);
                 }
             }
             report.lock().expect("no thread panics while it counts").add(one);
@@ -143,14 +145,10 @@ struct Judged {
 }
 
 impl Judged {
-    fn new(
-        asker: &mut Asker<'_>,
-        samples: &Samples,
-        question: Question,
-    ) -> Result<Self, PeerError> {
-        let pair = asker.ask(samples, &question)?;
+    fn new(asker: &mut Asker<'_>, data: &DataSet, question: Question) -> Result<Self, PeerError> {
+        let pair = asker.ask(data, &question)?;
         let expr = rewrite::tree(&question);
-        let reason = why(asker, samples, &question, &pair)?;
+        let reason = why(asker, data, &question, &pair)?;
         let found = match (&pair.verdict, reason) {
             (Verdict::Differ(difference), None) => Some(Found {
                 origin: (0, 0),
@@ -167,46 +165,36 @@ impl Judged {
 /// The known reason of a difference.
 fn why(
     asker: &mut Asker<'_>,
-    samples: &Samples,
+    data: &DataSet,
     question: &Question,
     pair: &Pair,
 ) -> Result<Option<&'static str>, PeerError> {
     let Verdict::Differ(difference) = &pair.verdict else { return Ok(None) };
-    let expr = rewrite::tree(question);
-    let seen =
-        Seen { question, expr: expr.as_ref(), peer: &pair.peer, ours: &pair.ours, difference };
-    if let Some(reason) = reason(seen) {
-        return Ok(Some(reason));
-    }
-    let about_values = matches!(
-        difference,
-        Difference::Value { .. }
-            | Difference::Series { .. }
-            | Difference::Order
-            | Difference::Error { .. }
-            | Difference::Notes { .. }
-    );
-    if about_values && rounding::is_rounding(asker, samples, question, difference)? {
-        return Ok(Some(ROUNDING));
-    }
-    Ok(None)
+    Ok(match culprit::blame(asker, data, question, pair)? {
+        // It is no expression for us, so it has no parts.
+        Blame::None => reason(None, difference),
+        Blame::Rounding => Some(ROUNDING),
+        Blame::Part(culprit) => match &culprit.pair.verdict {
+            Verdict::Differ(difference) => reason(Some(&culprit.expr), difference),
+            Verdict::SameBits | Verdict::Close => None,
+        },
+    })
 }
 
 /// The smallest form of a difference, as a script.
 fn smallest(
     asker: &mut Asker<'_>,
-    samples: &Samples,
+    data: &DataSet,
     question: &Question,
 ) -> Result<String, PeerError> {
-    let differs = |asker: &mut Asker<'_>, samples: &Samples, question: &Question| {
-        let pair = asker.ask(samples, question)?;
+    let differs = |asker: &mut Asker<'_>, data: &DataSet, question: &Question| {
+        let pair = asker.ask(data, question)?;
         let apart = matches!(pair.verdict, Verdict::Differ(_));
-        Ok::<_, PeerError>(apart && why(asker, samples, question, &pair)?.is_none())
+        Ok::<_, PeerError>(apart && why(asker, data, question, &pair)?.is_none())
     };
-    let question =
-        shrink::shrink(question.clone(), |candidate| differs(asker, samples, candidate))?;
-    let (mut held, mut asked) = (samples.clone(), question.clone());
-    shrink::shrink_data(samples.clone(), |candidate| {
+    let question = shrink::shrink(question.clone(), |candidate| differs(asker, data, candidate))?;
+    let (mut held, mut asked) = (data.clone(), question.clone());
+    shrink::shrink_data(data.clone(), |candidate| {
         let (settled, moved) = asker.settle(candidate, &question)?;
         let shows = differs(asker, &settled, &moved)?;
         if shows {

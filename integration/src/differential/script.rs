@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 
 use tributary_promql::duration::PromDuration;
 use tributary_promql::{Data, Labels, STALE_BITS};
+use tributary_promqltest::DataSet;
 
-use super::data::{DAY_MS, Samples};
+use super::data;
 use super::grammar::{LOOKBACK_MS, Question, When};
 use super::outcome::{Outcome, Told};
 use super::rewrite;
 
 /// Writes the script. Times are moved by whole days so that they begin near zero.
-pub fn script(samples: &Samples, question: &Question, peer: &Outcome) -> String {
-    let first = samples.series.values().flatten().map(|(t, _)| *t).min().unwrap_or_default();
-    let by = -(first.div_euclid(DAY_MS) * DAY_MS);
-    let (samples, moved) = (samples.moved(by), rewrite::moved(question, by));
+pub fn script(samples: &DataSet, question: &Question, peer: &Outcome) -> String {
+    let by = -data::first_day(samples);
+    let (samples, moved) = (data::moved(samples, by), rewrite::moved(question, by));
     let mut text = String::new();
     if question.lookback != LOOKBACK_MS {
         let _ = writeln!(text, "# lookback {}", time(question.lookback));
@@ -44,25 +44,25 @@ fn time(ms: i64) -> String {
     PromDuration::from_millis(ms).to_string()
 }
 
-fn load(text: &mut String, samples: &Samples) {
-    if samples.series.is_empty() {
+fn load(text: &mut String, samples: &DataSet) {
+    if samples.series().is_empty() {
         return;
     }
     // All times are multiples of the interval, so that the script has every sample at its time.
-    let times = samples.series.values().flatten().map(|(t, _)| *t);
+    let times = samples.series().values().flat_map(|samples| samples.ts.iter().copied());
     let interval = times.fold(0, greatest_common_divisor).max(1);
     let _ = writeln!(text, "load {}", time(interval));
-    for (labels, points) in &samples.series {
+    for (labels, samples) in samples.series() {
         let mut items = Vec::new();
         let mut next = 0;
-        for (t, value) in points {
+        for (t, value) in samples.iter() {
             let at = t / interval;
             match at - next {
                 0 => {}
                 1 => items.push("_".to_owned()),
                 gap => items.push(format!("_x{gap}")),
             }
-            items.push(number(*value));
+            items.push(number(value));
             next = at + 1;
         }
         let _ = writeln!(text, "  {} {}", series(labels), items.join(" "));
@@ -137,13 +137,14 @@ mod tests {
     use tributary_promql::parse_series;
 
     use super::*;
+    use crate::differential::data::DAY_MS;
 
     #[test]
     fn a_difference_becomes_a_script_that_reads_back() {
         let labels = Labels::new([("__name__", "m"), ("a", "b")]).unwrap();
         let stale = f64::from_bits(STALE_BITS);
         let points = vec![(DAY_MS + 500, 1.5), (DAY_MS + 1000, stale), (DAY_MS + 3000, f64::MAX)];
-        let samples = Samples { series: [(labels.clone(), points)].into() };
+        let samples = data::data_set([(labels.clone(), points)]);
         let question = Question {
             text: "m @ 86403".to_owned(),
             when: When::Instant(DAY_MS + 61_000),

@@ -1,7 +1,9 @@
 //! Makes a question that shows a difference as small as it gets, then its data: the least that
 //! still shows one. What counts as showing it is asked of others.
 
-use super::data::Samples;
+use tributary_promqltest::DataSet;
+
+use super::data::only;
 use super::grammar::Question;
 use super::rewrite;
 
@@ -32,18 +34,18 @@ pub fn shrink<E>(
 
 /// The fewest series found with which the difference still `shows`.
 pub fn shrink_data<E>(
-    samples: Samples,
-    mut shows: impl FnMut(&Samples) -> Result<bool, E>,
-) -> Result<Samples, E> {
-    let mut smallest = samples;
+    data: DataSet,
+    mut shows: impl FnMut(&DataSet) -> Result<bool, E>,
+) -> Result<DataSet, E> {
+    let mut smallest = data;
     // Ever smaller shares are left out, down to single series.
-    let mut share = smallest.series.len().div_ceil(2);
+    let mut share = smallest.series().len().div_ceil(2);
     while share > 0 {
         let mut from = 0;
-        while from < smallest.series.len() {
-            let keys: Vec<_> = smallest.series.keys().cloned().collect();
+        while from < smallest.series().len() {
+            let keys: Vec<_> = smallest.series().keys().cloned().collect();
             let left_out = &keys[from..keys.len().min(from + share)];
-            let candidate = smallest.only(|labels| !left_out.contains(labels));
+            let candidate = only(&smallest, |labels| !left_out.contains(labels));
             if shows(&candidate)? {
                 smallest = candidate;
             } else {
@@ -62,6 +64,7 @@ mod tests {
     use tributary_promql::Labels;
 
     use super::*;
+    use crate::differential::data::data_set;
     use crate::differential::grammar::{LOOKBACK_MS, When};
 
     #[test]
@@ -87,15 +90,15 @@ mod tests {
     #[test]
     fn only_the_series_that_matter_are_left() {
         let labels = |n: usize| Labels::new([("a", n.to_string())]).unwrap();
-        let series = (0..23).map(|n| (labels(n), vec![(0, 1.0)])).collect();
+        let data = data_set((0..23).map(|n| (labels(n), vec![(0, 1.0)])));
         let needed = [labels(17), labels(3)];
         let mut tries = 0;
-        let shows = |samples: &Samples| {
+        let shows = |data: &DataSet| {
             tries += 1;
-            Ok::<_, Infallible>(needed.iter().all(|labels| samples.series.contains_key(labels)))
+            Ok::<_, Infallible>(needed.iter().all(|labels| data.series().contains_key(labels)))
         };
-        let Ok(smallest) = shrink_data(Samples { series }, shows);
-        assert_eq!(smallest.series.into_keys().collect::<Vec<_>>(), needed);
+        let Ok(smallest) = shrink_data(data, shows);
+        assert_eq!(smallest.series().keys().cloned().collect::<Vec<_>>(), needed);
         assert!(tries < 60, "{tries}");
     }
 }

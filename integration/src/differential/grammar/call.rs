@@ -180,7 +180,7 @@ impl Grammar<'_> {
     pub(super) fn of_histogram(&mut self, depth: usize) -> String {
         let buckets = match self.dice.below(8) {
             0 => "latency_seconds_bucket".to_owned(),
-            1 => format!("latency_seconds_bucket{{{}}}", self.matcher()),
+            1 => format!("latency_seconds_bucket{{{}}}", self.matcher("latency_seconds_bucket")),
             2 => "{__name__=~\"latency_seconds_.*\"}".to_owned(),
             3 => format!("rate(latency_seconds_bucket[{}])", self.range()),
             4 => format!("sum by (le) (rate(latency_seconds_bucket[{}]))", self.range()),
@@ -209,7 +209,11 @@ impl Grammar<'_> {
     pub(super) fn absence(&mut self, depth: usize) -> String {
         if self.dice.percent(50) {
             let gone = if self.dice.percent(50) {
-                format!("nowhere{{job=\"{}\",{}}}", self.value(), self.matcher())
+                format!(
+                    "nowhere{{job=\"{}\",{}}}",
+                    self.value("job"),
+                    self.matcher("requests_total")
+                )
             } else {
                 self.vector(depth)
             };

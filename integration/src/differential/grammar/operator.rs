@@ -58,35 +58,81 @@ impl Grammar<'_> {
 
     /// Two vectors of the same targets, so that series find each other.
     fn of_targets(&mut self, depth: usize) -> String {
+        if self.dice.percent(25) {
+            return self.of_any_targets();
+        }
+        let (many, one) = (self.with_many(depth), self.with_one(depth));
         let operator = self.operator();
-        let one = |this: &mut Self| match this.dice.below(4) {
-            0 if depth > 0 => {
-                let inner = this.selector_of_targets();
-                let by = *this.dice.pick(&["job", "job, instance", "instance"]);
-                let aggregation = *this.dice.pick(&["sum", "avg", "max", "count"]);
-                format!("{aggregation} by ({by}) ({inner})")
+        match self.dice.below(10) {
+            0..3 => format!("requests_total {operator} {}", self.like_requests()),
+            3 => format!("{} {operator} ignoring(cpu) requests_total", self.like_requests()),
+            4..7 => {
+                let group = *self.dice.pick(&["group_left", "group_left()", "group_left(version)"]);
+                format!("{many} {operator} on(job, instance) {group} {one}")
             }
-            1 if depth > 0 => {
-                let function = *this.dice.pick(&["rate", "max_over_time", "delta"]);
-                let series = this.series();
-                format!("{function}({series}[5m])")
-            }
-            _ => this.selector_of_targets(),
-        };
-        let (left, right) = (one(self), one(self));
+            7..9 => format!("{one} {operator} on(instance, job) group_right {many}"),
+            _ => format!("{many} {operator} ignoring(code, cpu, le) group_left {one}"),
+        }
+    }
+
+    /// Series of the same labels as those of `requests_total`.
+    fn like_requests(&mut self) -> String {
+        let range = self.range();
+        match self.dice.below(4) {
+            0 => "errors_total".to_owned(),
+            1 => format!("rate(errors_total[{range}])"),
+            2 => format!("requests_total{}", self.offset()),
+            _ => format!("max_over_time(requests_total[{range}])"),
+        }
+    }
+
+    /// Several series of every target.
+    fn with_many(&mut self, depth: usize) -> String {
+        let metric = *self.dice.pick(&[
+            "requests_total",
+            "errors_total",
+            "cpu_usage",
+            "latency_seconds_bucket",
+        ]);
+        if depth > 0 && self.dice.percent(40) {
+            let range = self.range();
+            return format!(
+                "{}({metric}[{range}])",
+                self.dice.pick(&["rate", "increase", "last_over_time"])
+            );
+        }
+        metric.to_owned()
+    }
+
+    /// One series of every target.
+    fn with_one(&mut self, depth: usize) -> String {
+        if depth > 0 && self.dice.percent(40) {
+            let many = self.with_many(0);
+            let aggregation = *self.dice.pick(&["sum", "avg", "max", "count"]);
+            return format!("{aggregation} by (job, instance) ({many})");
+        }
+        (*self.dice.pick(&[
+            "up",
+            "memory_bytes",
+            "queue_length",
+            "latency_seconds_sum",
+            "target_info",
+        ]))
+        .to_owned()
+    }
+
+    /// Two vectors of targets with any way of finding each other, which may not be one.
+    fn of_any_targets(&mut self) -> String {
+        let (left, right) = (self.selector_of_targets(), self.selector_of_targets());
+        let operator = self.operator();
         let matching = *self.dice.pick(&[
             "",
-            "",
             " ignoring(code)",
-            " ignoring(code, cpu)",
             " on(job, instance)",
-            " on(job, instance) group_left",
-            " on(job, instance) group_left()",
             " on(job, instance) group_right",
             " on(instance) group_left(job)",
             " on(job) group_left(code)",
             " on(job) group_right(instance)",
-            " ignoring(code, cpu) group_left",
             " ignoring(code) group_right(missing)",
             " on(job, instance, code)",
         ]);

@@ -13,7 +13,7 @@ impl Grammar<'_> {
     /// An instant selector of something every target has.
     pub(super) fn selector_of_targets(&mut self) -> String {
         let metric = *self.dice.pick(OF_TARGETS);
-        let matchers = if self.dice.percent(30) { self.matchers(1) } else { String::new() };
+        let matchers = if self.dice.percent(30) { self.matchers(metric, 1) } else { String::new() };
         format!("{metric}{matchers}{}", self.modifiers())
     }
 
@@ -40,7 +40,7 @@ impl Grammar<'_> {
             45..85 => {
                 let metric = self.metric();
                 let count = self.dice.weighted(&[(70, 1), (25, 2), (5, 3)]);
-                format!("{metric}{}", self.matchers(count))
+                format!("{metric}{}", self.matchers(metric, count))
             }
             85..92 => {
                 let names = *self.dice.pick(&[
@@ -61,30 +61,31 @@ impl Grammar<'_> {
             }
             _ => {
                 // Every series of a target: most functions will find two that are the same.
-                let more = self.matcher();
+                let more = self.matcher("up");
                 format!("{{job=\"db\",{more}}}")
             }
         }
     }
 
-    fn matchers(&mut self, count: usize) -> String {
-        let matchers: Vec<String> = (0..count).map(|_| self.matcher()).collect();
+    fn matchers(&mut self, metric: &str, count: usize) -> String {
+        let matchers: Vec<String> = (0..count).map(|_| self.matcher(metric)).collect();
         let comma = if self.dice.percent(5) { "," } else { "" };
         format!("{{{}{comma}}}", matchers.join(", "))
     }
 
-    pub(super) fn matcher(&mut self) -> String {
-        let label = match self.label() {
+    /// A condition on a label that series of a metric mostly have.
+    pub(super) fn matcher(&mut self, metric: &str) -> String {
+        let label = match self.label_of(metric) {
             "__name__" => "job",
             label => label,
         };
         let quote = *self.dice.pick(&["\"", "\"", "\"", "'"]);
         if self.dice.percent(55) {
             let sign = *self.dice.pick(&["=", "!="]);
-            format!("{label}{sign}{quote}{}{quote}", self.value())
+            format!("{label}{sign}{quote}{}{quote}", self.value(label))
         } else {
             let sign = *self.dice.pick(&["=~", "!~"]);
-            format!("{label}{sign}{quote}{}{quote}", self.pattern())
+            format!("{label}{sign}{quote}{}{quote}", self.pattern(label))
         }
     }
 

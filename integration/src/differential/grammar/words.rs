@@ -43,35 +43,30 @@ const LABELS: &[(usize, &str)] = &[
     (1, "__name__"),
 ];
 
-const VALUES: &[&str] = &[
-    "api", "db", "200", "404", "500", "0", "1", "+Inf", "0.1", "a", "b", "eu", "1.0", "blue", "",
-    "nowhere",
+/// Values that labels of `data` have, and patterns that fit some of them.
+const VALUES: &[(&str, &[&str], &[&str])] = &[
+    ("job", &["api", "db"], &["api|db", "a.*", "(?i)API", "d.", "api|nowhere", ".+i"]),
+    (
+        "instance",
+        &["api-0:80", "db-0:80", "api-1:80"],
+        &["api-[01]:80", "db-.*", ".*-0.*", "(api|db)-[^0]+0", ".*:80"],
+    ),
+    ("code", &["200", "404", "500"], &["2..|5..", "[245]0[04]", "4.4", "^200$", "5\\\\d+"]),
+    ("cpu", &["0", "1"], &["0|1", "[1-9]"]),
+    ("le", &["+Inf", "0.1", "1"], &["0\\\\..*", "[^+].*", "1|5|\\\\+Inf"]),
+    ("kind", &["a", "b"], &["a|b|", "[^b]"]),
+    ("zone", &["eu", "us"], &["e.", "[a-z]{2}"]),
+    ("version", &["1.0"], &["1\\\\.0", "1.1"]),
+    ("cluster", &["blue"], &["b.+"]),
 ];
 
-const PATTERNS: &[&str] = &[
-    ".*",
-    ".+",
-    "",
-    "api|db",
-    "a.*",
-    "api-[01]:80",
-    "db-.*",
-    "(?i)API",
-    "2..|5..",
-    "[245]0[04]",
-    "4.4",
-    "^200$",
-    "0|1",
-    "a|b|",
-    ".*-0.*",
-    "e.",
-    "1\\\\.0",
-    "n?owhere",
-];
+const ANY_VALUES: &[&str] = &["", "", "nowhere", "api", "1", "é"];
+
+const ANY_PATTERNS: &[&str] = &[".*", ".*", ".+", "", "n?owhere", "|x"];
 
 const RANGES: &[&str] = &[
-    "30s", "37s", "1m", "90s", "2m", "2m30s", "5m", "5m", "5m", "7m", "10m", "15m", "20m", "30m",
-    "1h", "1500ms", "300", "61.5", "1m1s", "1ms",
+    "37s", "1m", "90s", "2m", "5m", "2m", "2m30s", "5m", "5m", "5m", "7m", "10m", "15m", "20m",
+    "30m", "1h", "1500ms", "300", "61.5", "1m1s", "1ms",
 ];
 
 const STEPS: &[&str] = &["10s", "15s", "30s", "45s", "1m", "1m", "97s", "2m", "5m", "20"];
@@ -130,14 +125,34 @@ impl Grammar<'_> {
         format!("({})", names.join(", "))
     }
 
-    /// The value of a label.
-    pub(super) fn value(&mut self) -> &'static str {
-        self.dice.pick::<&str>(VALUES)
+    /// A label that series of a metric have, or sometimes any.
+    pub(super) fn label_of(&mut self, metric: &str) -> &'static str {
+        let own: &[&str] = match metric {
+            "requests_total" | "errors_total" => &["job", "instance", "code"],
+            "cpu_usage" => &["job", "instance", "cpu"],
+            "latency_seconds_bucket" => &["job", "instance", "le"],
+            "target_info" => &["job", "instance", "version", "cluster"],
+            "build_info" => &["job", "instance", "version"],
+            "wild" => &["kind"],
+            "tiny" => &["kind", "job"],
+            "twin_a" | "twin_b" | "fixed" => &["zone"],
+            _ => &["job", "instance"],
+        };
+        if self.dice.percent(85) { self.dice.pick::<&str>(own) } else { self.label() }
     }
 
-    /// A regular expression for values of labels, to stand in quotes.
-    pub(super) fn pattern(&mut self) -> &'static str {
-        self.dice.pick::<&str>(PATTERNS)
+    /// A value of a label, mostly one that it has.
+    pub(super) fn value(&mut self, label: &str) -> &'static str {
+        let known = VALUES.iter().find(|(name, ..)| *name == label).map(|(_, values, _)| *values);
+        let values = known.filter(|_| self.dice.percent(85)).unwrap_or(ANY_VALUES);
+        self.dice.pick::<&str>(values)
+    }
+
+    /// A regular expression for values of a label, to stand in quotes.
+    pub(super) fn pattern(&mut self, label: &str) -> &'static str {
+        let known = VALUES.iter().find(|(name, ..)| *name == label).map(|(.., patterns)| *patterns);
+        let patterns = known.filter(|_| self.dice.percent(75)).unwrap_or(ANY_PATTERNS);
+        self.dice.pick::<&str>(patterns)
     }
 
     /// A number that stands by itself.

@@ -20,6 +20,8 @@ pub(super) fn outcome(status: u16, body: &[u8]) -> Result<Outcome, PeerError> {
         if !matches!(kind, "bad_data" | "execution") {
             return Err(no_answer());
         }
+        // The words of the HTTP API around those of the language.
+        let text = text.strip_prefix("invalid parameter \"query\": ").unwrap_or(text);
         return Ok(Outcome::Failed(text.to_owned()));
     }
     let notes = |name: &str| {
