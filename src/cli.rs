@@ -1,28 +1,34 @@
 //! What can be asked for on the command line, and what the exit code says. The answers are given
 //! by the subcommands' own files.
 
+use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
+use core_workcoord::id::TenantId;
 use core_workcoord::journal::JournalError;
+use tokio::runtime::{Builder, Runtime};
 
-use crate::{completions, replay, simulate};
+use crate::{completions, import, replay, segments, simulate};
 
-/// The exit code where a promise was broken or a decision differs. clap itself exits with 2 where
-/// the arguments make no sense.
+/// The exit code where a promise was broken, a decision differs or a line is wrong. clap itself
+/// exits with 2 where the arguments make no sense.
 const EXIT_BROKEN: u8 = 1;
 
 /// The exit code where the command could not do its work.
-pub(crate) const EXIT_UNUSABLE: u8 = 2;
+const EXIT_UNUSABLE: u8 = 2;
+
+/// The tenant where none is named.
+pub(crate) const DEFAULT_TENANT: &str = "default";
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  a promise was broken (simulate) or a decision differs (replay)
+  1  a promise was broken (simulate), a decision differs (replay), a line is wrong (import), or a
+     live segment lacks a file (segments gc)
   2  the arguments make no sense, or a file can't be read or written";
 
 /// PromQL over Parquet in object storage, answered by a pool of disposable workers.
@@ -36,6 +42,14 @@ pub(crate) struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Import OpenMetrics or Prometheus text with timestamps into a data directory
+    #[command(after_help = import::PROMISE)]
+    Import(import::Args),
+
+    /// List the segments of a data directory, show one, or clean up
+    #[command(after_help = segments::EXIT_CODES)]
+    Segments(segments::Args),
+
     /// Run the coordinator and the workers' intake through seeded chaos and check every promise
     #[command(after_help = simulate::PROMISE)]
     Simulate(simulate::Args),
@@ -54,7 +68,7 @@ pub(crate) enum Command {
 pub(crate) enum Verdict {
     /// All is well.
     Good,
-    /// A promise was broken, or a decision differs from the recorded one.
+    /// A promise was broken, a decision differs from the recorded one, or a segment is damaged.
     Broken,
 }
 
@@ -77,6 +91,42 @@ pub(crate) enum Problem {
         /// Why not.
         error: io::Error,
     },
+    /// A line of a text is wrong.
+    BadLine {
+        /// The text.
+        input: String,
+        /// Number of the line, from one.
+        line: u64,
+        /// What is wrong with it.
+        reason: String,
+        /// What may help.
+        hint: Option<&'static str>,
+    },
+    /// Standard input is named more than once.
+    StandardInputTwice,
+    /// An option that the command needs is missing.
+    NeedsOption(&'static str),
+    /// An option makes no sense here.
+    SenselessOption {
+        /// Which one.
+        option: &'static str,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// There is no segment with this name, or beginning like this.
+    NoSuchSegment {
+        /// What was asked for.
+        id: String,
+    },
+    /// Several segments begin like this.
+    ManySegments {
+        /// What was asked for.
+        id: String,
+        /// How many they are.
+        count: usize,
+    },
+    /// One of the libraries could not do what was asked.
+    Failed(Box<dyn Error + Send + Sync>),
     /// A file is not a journal, or a damaged one.
     Journal {
         /// Which file.
@@ -84,6 +134,31 @@ pub(crate) enum Problem {
         /// What is wrong with it.
         error: JournalError,
     },
+}
+
+impl Problem {
+    /// What a library said.
+    pub(crate) fn failed(error: impl Error + Send + Sync + 'static) -> Self {
+        Self::Failed(Box::new(error))
+    }
+
+    /// What the command exits with.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::BadLine { .. } => ExitCode::from(EXIT_BROKEN),
+            _ => ExitCode::from(EXIT_UNUSABLE),
+        }
+    }
+}
+
+/// What waits for the catalog and the store: a command does one thing at a time.
+pub(crate) fn runtime() -> Result<Runtime, Problem> {
+    Builder::new_current_thread().enable_all().build().map_err(Problem::failed)
+}
+
+/// Reads the name of a tenant.
+pub(crate) fn tenant(text: &str) -> Result<TenantId, String> {
+    TenantId::new(text).map_err(|error| error.to_string())
 }
 
 impl From<Verdict> for ExitCode {
@@ -110,8 +185,36 @@ impl fmt::Display for Problem {
             }
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Journal { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::BadLine { input, line, reason, hint } => {
+                write!(f, "{input}:{line}: {reason}")?;
+                hint.map_or(Ok(()), |hint| write!(f, " ({hint})"))
+            }
+            Self::StandardInputTwice => f.write_str("standard input can be read only once"),
+            Self::NeedsOption(option) => write!(f, "{option} is missing"),
+            Self::SenselessOption { option, reason } => write!(f, "{option}: {reason}"),
+            Self::NoSuchSegment { id } => write!(f, "there is no segment {id}"),
+            Self::ManySegments { id, count } => {
+                write!(f, "{count} segments begin with {id}: more letters are needed")
+            }
+            Self::Failed(error) => write_chain(f, &**error),
         }
     }
+}
+
+/// An error and what it comes from. Some say it themselves already; nothing is said twice.
+fn write_chain(f: &mut fmt::Formatter<'_>, error: &(dyn Error + 'static)) -> fmt::Result {
+    let mut said = error.to_string();
+    f.write_str(&said)?;
+    let mut next = error.source();
+    while let Some(error) = next {
+        let text = error.to_string();
+        if !said.contains(&text) {
+            write!(f, ": {text}")?;
+            said.push_str(&text);
+        }
+        next = error.source();
+    }
+    Ok(())
 }
 
 #[cfg(test)]

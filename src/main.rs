@@ -2,9 +2,13 @@
 //! the work is done by the libraries.
 
 mod cli;
+mod clock;
 mod completions;
+mod figures;
+mod import;
 mod output;
 mod replay;
+mod segments;
 mod simulate;
 
 use std::process::ExitCode;
@@ -15,6 +19,8 @@ use cli::{Cli, Command};
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
+        Command::Import(args) => import::run(&args),
+        Command::Segments(args) => segments::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Completions(args) => completions::run(&args),
@@ -23,7 +29,7 @@ fn main() -> ExitCode {
         Ok(verdict) => verdict.into(),
         Err(problem) => {
             output::complain(&problem);
-            ExitCode::from(cli::EXIT_UNUSABLE)
+            problem.exit_code()
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Writing to the terminal or to whatever stands behind the pipe. What is written is decided by the
 //! subcommands.
 
-use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
+
+use crate::cli::Problem;
 
 /// Standard output that takes no offence when its reader leaves: after `| head` has seen enough,
 /// the rest goes nowhere and the command still comes to its verdict.
@@ -16,10 +17,12 @@ pub(crate) fn standard() -> Output {
     Output::new(BufWriter::new(io::stdout().lock()))
 }
 
-/// Says on standard error why the command could not do its work.
-pub(crate) fn complain(problem: &impl Display) {
+/// Says on standard error why the command could not do its work. Where that begins with a file and
+/// a line, nothing is put in front of it: editors find the place by it.
+pub(crate) fn complain(problem: &Problem) {
+    let name = if matches!(problem, Problem::BadLine { .. }) { "" } else { "tributary: " };
     // Where standard error is gone too, nobody is left to be told.
-    drop(writeln!(io::stderr(), "tributary: {problem}"));
+    drop(writeln!(io::stderr(), "{name}{problem}"));
 }
 
 impl<W: Write> Output<W> {

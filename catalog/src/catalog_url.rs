@@ -11,7 +11,7 @@ use url::Url;
 use crate::error::CatalogError;
 
 /// The catalog's file in a data directory.
-const FILE_NAME: &str = "catalog.db";
+pub(crate) const FILE_NAME: &str = "catalog.db";
 
 /// The address of a catalog: `sqlite:PATH` or `postgres://…`.
 #[derive(Clone, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::catalog_url;
 use crate::segment_row::SegmentId;
 
 /// Why the catalog did not do what was asked.
@@ -169,6 +170,38 @@ pub enum ObjectError {
     #[error("file {}", path.display())]
     LocalFile {
         /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// Why a folder is not used as a data directory.
+#[derive(Debug, thiserror::Error)]
+pub enum DataDirError {
+    /// There is no such folder.
+    #[error("there is no data directory {}", path.display())]
+    Missing {
+        /// Which.
+        path: PathBuf,
+    },
+    /// It is a file or something else.
+    #[error("{} is not a folder", path.display())]
+    NotAFolder {
+        /// What.
+        path: PathBuf,
+    },
+    /// A folder with something else in it.
+    #[error("{} is not a data directory: it has no {}", path.display(), catalog_url::FILE_NAME)]
+    NoCatalog {
+        /// Which folder.
+        path: PathBuf,
+    },
+    /// The system refuses.
+    #[error("data directory {}", path.display())]
+    Failed {
+        /// Which folder.
         path: PathBuf,
         /// What the system says.
         #[source]

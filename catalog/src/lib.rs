@@ -3,6 +3,7 @@
 //!
 //! - `Catalog` is the database: SQLite in a file, or PostgreSQL where several API nodes share it.
 //!   Changes are atomic and may be repeated.
+//! - `DataDir` is a folder of this machine with both of these in it.
 //! - `Store` is the object store with the segments' files.
 //! - `Universe` is everything a query needs to know, in memory; a `UniverseFeed` keeps it current,
 //!   and no query ever waits for the database.
@@ -14,6 +15,7 @@
 
 pub mod catalog_url;
 pub mod config;
+pub mod data_dir;
 pub mod error;
 pub mod gc;
 mod metric_index;
@@ -27,11 +29,12 @@ pub mod universe;
 
 pub use catalog_url::CatalogUrl;
 pub use config::CatalogConfig;
-pub use error::{CatalogError, GcError, ObjectError};
+pub use data_dir::DataDir;
+pub use error::{CatalogError, DataDirError, GcError, ObjectError};
 pub use metric_names::MetricNames;
 pub use object_path::ObjectPath;
-pub use objects::{Store, StoreOptions};
+pub use objects::{LocalFile, Store, StoreOptions};
 pub use refresh::{Freshness, UniverseFeed, UniverseReader};
 pub use segment_row::{Block, NewSegment, Segment, SegmentId, Shard, StoredFile};
-pub use store::{Catalog, Changed};
+pub use store::{Catalog, CatalogEntry, Changed, SegmentDetails};
 pub use universe::{MetricChoice, TenantSegments, Universe, Wanted};

@@ -55,6 +55,11 @@ impl ObjectPath {
         Ok(Self(text.into()))
     }
 
+    /// The folder of one attempt at writing segments of a tenant.
+    pub fn of_upload(tenant: &TenantId, upload: &str) -> Result<Self, ObjectError> {
+        Self::parse(&format!("{}/{}/{upload}", Self::SEGMENTS, tenant_part(tenant)))
+    }
+
     /// Where the two files of a segment belong: the series index and the samples.
     ///
     /// `upload` names one attempt at writing and is never used twice. A path is thus written once,
@@ -64,7 +69,7 @@ impl ObjectPath {
         upload: &str,
         segment: &SegmentId,
     ) -> Result<(Self, Self), ObjectError> {
-        let folder = format!("{}/{}/{upload}", Self::SEGMENTS, tenant_part(tenant));
+        let folder = Self::of_upload(tenant, upload)?;
         Ok((
             Self::parse(&format!("{folder}/{segment}{SERIES_SUFFIX}"))?,
             Self::parse(&format!("{folder}/{segment}{SAMPLES_SUFFIX}"))?,

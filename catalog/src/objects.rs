@@ -25,8 +25,10 @@ use crate::object_path::ObjectPath;
 use crate::segment_row::StoredFile;
 
 mod leftover;
+mod local_file;
 
 pub use leftover::Leftover;
+pub use local_file::LocalFile;
 
 /// Bytes of a file held at once while it is stored.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -183,6 +185,31 @@ impl Store {
             _ = writer.abort().await;
         }
         stored
+    }
+
+    /// Moves a file of this machine into the store: afterwards it is there as a whole, and gone
+    /// from where it was.
+    pub async fn take(
+        &self,
+        path: &ObjectPath,
+        file: LocalFile,
+    ) -> Result<StoredFile, ObjectError> {
+        let LocalFile { size_bytes, checksum, .. } = file;
+        let stored = StoredFile { path: path.clone(), size_bytes, checksum };
+        if let Some(folder) = self.folder.clone() {
+            let (path, file) = (path.clone(), file.clone());
+            let moved = tokio::task::spawn_blocking(move || file.rename_into(&folder, &path));
+            if moved.await.expect("renaming does not panic and is never cancelled")? {
+                return Ok(stored);
+            }
+        }
+        if self.put_file(path, &file.path).await? != stored {
+            let source = std::io::Error::other("it changed while it was stored");
+            return Err(ObjectError::LocalFile { path: file.path, source });
+        }
+        let removed = tokio::fs::remove_file(&file.path).await;
+        removed.map_err(|source| ObjectError::LocalFile { path: file.path, source })?;
+        Ok(stored)
     }
 
     /// All bytes of an object.

@@ -2,6 +2,7 @@
 //! one set of queries. Changes are atomic and may be repeated; reading for queries goes through
 //! `universe`, so that no query waits for a database.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -128,6 +129,38 @@ impl Catalog {
             Ok(Some(SegmentDetails { segment: row.segment, metrics, removed_ms: row.removed_ms }))
         })
         .await
+    }
+
+    /// All live segments of every tenant, or of one, by tenant, time, shard and age.
+    pub async fn live(
+        &self,
+        tenant: Option<&TenantId>,
+    ) -> Result<Vec<SegmentDetails>, CatalogError> {
+        let dialect = self.terms.dialect;
+        let changes =
+            self.run(async |connection| read::changes(connection, dialect, None).await).await?;
+        let mut sets: BTreeMap<String, MetricNames> = BTreeMap::new();
+        for (digest, names) in &changes.sets {
+            sets.insert(digest.clone(), read::unpack(names, digest)?);
+        }
+        let mut live = Vec::new();
+        for row in changes.rows {
+            if tenant.is_some_and(|tenant| row.segment.tenant != *tenant) {
+                continue;
+            }
+            let missing = || CatalogError::Corrupt {
+                what: format!("segment {}", row.segment.id),
+                reason: "its metric names are missing".to_owned(),
+            };
+            let metrics = sets.get(&row.metric_set).cloned().ok_or_else(missing)?;
+            live.push(SegmentDetails { segment: row.segment, metrics, removed_ms: None });
+        }
+        live.sort_by(|a, b| {
+            let key = |s: &Segment| (s.block, s.shard, s.sequence);
+            let (a, b) = (&a.segment, &b.segment);
+            a.tenant.cmp(&b.tenant).then_with(|| key(a).cmp(&key(b)))
+        });
+        Ok(live)
     }
 
     /// Every segment of every tenant, the removed ones included, in no particular order.

@@ -7,7 +7,7 @@ mod support;
 use core_workcoord::artifact::Checksum;
 use sha2::{Digest, Sha256};
 use support::require;
-use tributary_catalog::{ObjectError, ObjectPath, Store, StoreOptions};
+use tributary_catalog::{LocalFile, ObjectError, ObjectPath, Store, StoreOptions};
 
 fn path(text: &str) -> ObjectPath {
     ObjectPath::parse(text).unwrap()
@@ -128,4 +128,23 @@ fn a_build_without_s3_says_so() {
     _ = require;
     let error = Store::open("s3://bucket/prefix", &StoreOptions::default()).unwrap_err();
     assert!(error.to_string().contains("S3"), "{error}");
+}
+
+#[tokio::test]
+async fn a_measured_file_moves_into_any_store() {
+    let outside = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for store in [Store::in_memory(), Store::in_folder(folder.path()).unwrap()] {
+        let file = outside.path().join("made-here");
+        std::fs::write(&file, "0123456789").unwrap();
+        let measured = LocalFile::measure(&file).unwrap();
+        assert_eq!(measured.checksum, Checksum(Sha256::digest("0123456789").into()));
+        let place = path("segments/t/u/s.series.parquet");
+        let stored = store.take(&place, measured.clone()).await.unwrap();
+        assert_eq!((&stored.path, stored.size_bytes), (&place, 10));
+        assert_eq!(store.get(&place).await.unwrap(), "0123456789");
+        assert!(!file.exists());
+        let again = store.take(&path("segments/t/u/t.series.parquet"), measured).await;
+        assert!(matches!(again, Err(ObjectError::LocalFile { .. })), "{again:?}");
+    }
 }

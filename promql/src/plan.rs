@@ -237,6 +237,7 @@ impl Planner<'_> {
         let param_span =
             node.param.as_ref().map_or(node.span, |param| param.without_parens().span());
         if let ExecNode::Leaf(leaf) = &expr
+            && self.leaves[leaf.leaf].leaf.pushed.is_none()
             && let Some(op) = self.pushed_op(node.op, param.as_ref())
         {
             let grouping = node.grouping.clone();

@@ -6,7 +6,9 @@ use std::panic;
 
 use bytes::Bytes;
 use parquet::basic::CompressionCodec;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
 
 use crate::error::SegmentError;
 use crate::page::Malformed;
@@ -126,6 +128,11 @@ impl Footer {
     pub(crate) fn rows(&self) -> Result<u64, SegmentError> {
         u64::try_from(self.metadata.file_metadata().num_rows())
             .map_err(|_| SegmentError::corrupt(&self.name, "it has a negative number of rows"))
+    }
+
+    /// What the file says of its row groups.
+    pub(crate) fn row_groups(&self) -> &[RowGroupMetaData] {
+        self.metadata.row_groups()
     }
 
     /// Where the pages of a column are, checked against each other and the file's size.

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use tributary_promql::Labels;
+
 use crate::error::SegmentError;
-use crate::labels::Labels;
 use crate::read::Segment;
 use crate::seal;
 use crate::series_index::{SeriesIndex, TimeRange};

@@ -177,6 +177,16 @@ impl Importer {
         })
     }
 
+    /// Samples read so far, those included that others with the same timestamp replace.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Series read so far.
+    pub fn series(&self) -> u32 {
+        self.parser.series_count()
+    }
+
     /// Writes all segments into a directory. `name` gives each its name; the names are distinct
     /// for distinct keys. On an error no segment stays.
     pub fn finish(

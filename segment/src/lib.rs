@@ -13,6 +13,8 @@
 //!   inconsistent gives a [`SegmentError`] that names the file and the reason. It never panics, and
 //!   takes no more memory than fixed limits allow.
 //!
+//! [`Labels`] and the syntax of regular expressions are those of `tributary_promql`.
+//!
 //! Everything here is synchronous. Bytes come in through [`ByteSource`]; network, queries and the
 //! knowledge of which segments exist are elsewhere.
 
@@ -21,7 +23,7 @@ mod footer;
 #[cfg(test)]
 mod hostile;
 mod import;
-mod labels;
+mod layout;
 mod local;
 mod matcher;
 mod merge;
@@ -38,7 +40,7 @@ pub use error::{SegmentError, WriteError};
 pub use import::{
     ImportError, ImportOptions, ImportProgress, ImportedSegment, Importer, SegmentKey,
 };
-pub use labels::{DuplicateLabel, Labels, METRIC_NAME};
+pub use layout::ColumnLayout;
 pub use local::{LocalWriter, SegmentPaths, write_atomically};
 pub use matcher::{BadPattern, MatchOp, Matcher, Pattern, PatternCache};
 pub use merge::{CellBuffers, CellScan, CellSelection, CellSeries};
@@ -49,4 +51,6 @@ pub use schema::{
 };
 pub use series_index::{SeriesIndex, TimeRange};
 pub use source::{ByteSource, FileSource, MemorySource};
+pub use tributary_promql::matcher::METRIC_NAME;
+pub use tributary_promql::{DuplicateLabel, Labels};
 pub use write::{SegmentStats, SegmentWriter, WriteOptions};

@@ -7,8 +7,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tributary_promql::Labels;
+
 use crate::error::{SegmentError, WriteError};
-use crate::labels::Labels;
 use crate::read::Segment;
 use crate::schema::{Family, SAMPLES_SUFFIX, SERIES_SUFFIX};
 use crate::series_index::SeriesIndex;
@@ -114,7 +115,8 @@ struct PendingFile {
 impl PendingFile {
     fn create(path: &Path) -> io::Result<Self> {
         let mut name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
+        // As unfinished files in a store's folder are named, so that cleaning finds them.
+        name.push(format!("#{}", std::process::id()));
         let temporary = path.with_file_name(name);
         let file = File::create(&temporary)?;
         Ok(Self { file, temporary, path: path.to_owned(), published: false })

@@ -3,10 +3,12 @@
 
 mod cache;
 mod pattern;
-mod re2;
 
 use std::fmt;
 use std::sync::Arc;
+
+use tributary_promql::matcher::Condition;
+use tributary_promql::pattern::Pattern as Syntax;
 
 pub use cache::PatternCache;
 pub use pattern::{BadPattern, Pattern};
@@ -55,20 +57,29 @@ impl Matcher {
     /// Makes a matcher. Regular expressions are compiled; a [`PatternCache`] saves that work for
     /// the next query.
     pub fn new(name: &str, op: MatchOp, value: &str) -> Result<Self, BadPattern> {
-        Self::with(name, op, value, |pattern| Pattern::new(pattern).map(Arc::new))
+        let test = match op {
+            MatchOp::Equal | MatchOp::NotEqual => Test::Text(value.to_owned()),
+            MatchOp::Regex | MatchOp::NotRegex => Test::Pattern(Arc::new(Pattern::new(value)?)),
+        };
+        Ok(Self { name: name.to_owned(), op, test })
+    }
+
+    /// The matcher of a parsed selector, ready to be run.
+    pub fn of(matcher: &tributary_promql::Matcher) -> Result<Self, BadPattern> {
+        Self::with(matcher, |pattern| Pattern::of(pattern).map(Arc::new))
     }
 
     fn with(
-        name: &str,
-        op: MatchOp,
-        value: &str,
-        compile: impl FnOnce(&str) -> Result<Arc<Pattern>, BadPattern>,
+        matcher: &tributary_promql::Matcher,
+        compile: impl FnOnce(&Syntax) -> Result<Arc<Pattern>, BadPattern>,
     ) -> Result<Self, BadPattern> {
-        let test = match op {
-            MatchOp::Equal | MatchOp::NotEqual => Test::Text(value.to_owned()),
-            MatchOp::Regex | MatchOp::NotRegex => Test::Pattern(compile(value)?),
+        let (op, test) = match &matcher.condition {
+            Condition::Equal(text) => (MatchOp::Equal, Test::Text(text.clone())),
+            Condition::NotEqual(text) => (MatchOp::NotEqual, Test::Text(text.clone())),
+            Condition::Matches(pattern) => (MatchOp::Regex, Test::Pattern(compile(pattern)?)),
+            Condition::MatchesNot(pattern) => (MatchOp::NotRegex, Test::Pattern(compile(pattern)?)),
         };
-        Ok(Self { name: name.to_owned(), op, test })
+        Ok(Self { name: matcher.name.clone(), op, test })
     }
 
     /// The label it looks at.
@@ -124,6 +135,14 @@ impl Matcher {
     }
 }
 
+impl TryFrom<&tributary_promql::Matcher> for Matcher {
+    type Error = BadPattern;
+
+    fn try_from(matcher: &tributary_promql::Matcher) -> Result<Self, BadPattern> {
+        Self::of(matcher)
+    }
+}
+
 impl PartialEq for Matcher {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, self.op, self.value()) == (&other.name, other.op, other.value())
@@ -154,6 +173,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_parsed_selector_gives_the_same_matchers() {
+        let options = tributary_promql::Options::default();
+        let text = r#"{a="x", b!="y", c=~"h.*|up", d!~"[0-9]+"}"#;
+        let parsed = tributary_promql::parse_selector(text, &options).unwrap();
+        let made: Vec<Matcher> = parsed.iter().map(|m| m.try_into().unwrap()).collect();
+        let expected = [
+            ("a", MatchOp::Equal, "x"),
+            ("b", MatchOp::NotEqual, "y"),
+            ("c", MatchOp::Regex, "h.*|up"),
+            ("d", MatchOp::NotRegex, "[0-9]+"),
+        ];
+        let expected = expected.map(|(name, op, value)| Matcher::new(name, op, value).unwrap());
+        assert_eq!(made, expected);
+        for (made, parsed) in made.iter().zip(&parsed) {
+            assert_eq!(made.matches(""), parsed.matches_empty(), "{made}");
+        }
+        assert!(made[2].matches("host") && made[3].matches("x7") && !made[3].matches("7"));
     }
 
     #[test]

@@ -4,8 +4,9 @@
 
 use std::cmp::Ordering;
 
+use tributary_promql::Labels;
+
 use crate::error::SegmentError;
-use crate::labels::Labels;
 use crate::matcher::Matcher;
 use crate::read::{Scan, ScanBuffers, Segment, SeriesSamples};
 use crate::series_index::TimeRange;

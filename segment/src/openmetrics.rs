@@ -21,7 +21,8 @@ use std::io::Read;
 
 pub use lines::MAX_LINE_BYTES;
 
-use crate::labels::Labels;
+use tributary_promql::Labels;
+
 use crate::openmetrics::families::Families;
 use crate::openmetrics::key::{KeyRules, key_len};
 use crate::openmetrics::lines::Lines;
@@ -187,8 +188,12 @@ impl TextParser {
         let (series, rest) = self.series(line)?;
         let rest = rest.strip_prefix(b" ").ok_or_else(|| unexpected("a value", line))?;
         let (value, len) = number::scan(rest).ok_or_else(|| unexpected("a value", line))?;
-        let no_timestamp =
-            || format!("expected timestamp for series {}, got none", self.table.labels(series));
+        let no_timestamp = || {
+            format!(
+                "expected timestamp for series {}, got none",
+                self.table.labels(series).braced()
+            )
+        };
         let rest = rest[len..].strip_prefix(b" ").ok_or_else(no_timestamp)?;
         if rest.first() == Some(&b'#') {
             return Err(no_timestamp());
@@ -222,7 +227,7 @@ impl TextParser {
         let (value, len) = number::scan(rest).ok_or_else(|| unexpected("a value", line))?;
         let rest = trim_start(&rest[len..]);
         if rest.is_empty() {
-            let labels = self.table.labels(series);
+            let labels = self.table.labels(series).braced();
             return Err(format!("expected timestamp for series {labels}, got none"));
         }
         let (ts, len) = number::scan_millis(rest).ok_or_else(|| unexpected("a timestamp", line))?;

@@ -8,9 +8,11 @@ mod postings;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tributary_promql::Labels;
+use tributary_promql::matcher::METRIC_NAME;
+
 use crate::error::SegmentError;
 use crate::footer::Footer;
-use crate::labels::{Labels, METRIC_NAME};
 use crate::matcher::Matcher;
 use crate::page::text::Strings;
 use crate::schema::{Family, FileKind, key};

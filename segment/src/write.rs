@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use parquet::basic::BoundaryOrder;
 use parquet::file::statistics::{Statistics, ValueStatistics};
+use tributary_promql::Labels;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use crate::error::WriteError;
-use crate::labels::Labels;
 use crate::page::Layout;
 use crate::page::chunk::{Chunk, Packer};
 use crate::page::split::{put_plain, put_split};

@@ -37,10 +37,10 @@ x -1e3 1e3
     let expected = [
         r#"http_requests_total{code="200", path="/a b}\"\\\n"} 1395066363123 1027.0"#,
         r#"http_requests_total{code="500"} 1395066363123 3.0"#,
-        "go_threads{} 1395066363000 18.0",
-        r#"dotted.name{label.two="ü"} -1500 NaN"#,
-        "x{} 0 inf",
-        "x{} 1000000 -1000.0",
+        "go_threads 1395066363000 18.0",
+        r#"dotted.name{"label.two"="ü"} -1500 NaN"#,
+        "x 0 inf",
+        "x 1000000 -1000.0",
     ];
     assert_eq!(read(Format::OpenMetrics, text).unwrap(), expected);
     // A unit may be empty.
@@ -53,8 +53,7 @@ x -1e3 1e3
 fn the_older_format_has_milliseconds_comments_and_any_blanks() {
     let text = "# HELP up Is it?\n# TYPE up untyped\n\n   # just a comment\n#another\n\
         up{a=\"1\"} 1 1395066363000\nup { b = \"2\" ,}\t2\t1395066363001\n  up 3 5  \n";
-    let expected =
-        [r#"up{a="1"} 1395066363000 1.0"#, r#"up{b="2"} 1395066363001 2.0"#, "up{} 5 3.0"];
+    let expected = [r#"up{a="1"} 1395066363000 1.0"#, r#"up{b="2"} 1395066363001 2.0"#, "up 5 3.0"];
     assert_eq!(read(Format::Prometheus, text).unwrap(), expected);
 }
 
@@ -81,7 +80,7 @@ fn a_bad_line_is_named_by_its_number() {
         ("a 1 1\na x 1\n# EOF\n", 2, "expected a value"),
         ("a 1 1\na  1 1\n# EOF\n", 2, "expected a value"),
         ("a 1 1\n\n# EOF\n", 2, "expected a series"),
-        ("a 1\n# EOF\n", 1, "expected timestamp for series a{}, got none"),
+        ("a 1\n# EOF\n", 1, "expected timestamp for series {__name__=\"a\"}, got none"),
         ("a 1 # {x=\"1\"} 1\n# EOF\n", 1, "expected timestamp"),
         ("a 1 x\n# EOF\n", 1, "expected a timestamp"),
         ("a 1 NaN\n# EOF\n", 1, "invalid timestamp"),

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use tributary_simulation::Summary;
 
 use super::Effort;
+use crate::figures::{grouped, ratio};
 
 /// Writes the table.
 pub(super) fn write(out: &mut impl Write, summary: &Summary, effort: &Effort) -> io::Result<()> {
@@ -45,7 +46,7 @@ pub(super) fn write(out: &mut impl Write, summary: &Summary, effort: &Effort) ->
     let seconds = effort.took.as_secs_f64();
     let threads = if effort.threads == 1 { "thread" } else { "threads" };
     let core_seconds = seconds * u32::try_from(effort.cores).map_or(f64::MAX, f64::from);
-    let speed = per(effort.seeds, core_seconds);
+    let speed = ratio(effort.seeds, core_seconds);
     row(out, "violations", count(&summary.violations), "")?;
     writeln!(out, "\n{speed:.1} seeds/s per core ({} {threads}, {seconds:.1} s)", effort.threads)
 }
@@ -67,36 +68,9 @@ fn listed(reasons: &[(&str, u64)]) -> String {
     parts.join(", ")
 }
 
-/// A rate; zero where no time passed.
-fn per(things: u64, seconds: f64) -> f64 {
-    // Exact up to 2^53 seeds.
-    if seconds > 0.0 { things as f64 / seconds } else { 0.0 }
-}
-
-/// Digits in groups of three.
-fn grouped(figure: u64) -> String {
-    let digits = figure.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn digits_come_in_groups_of_three() {
-        for (figure, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345_678, "12,345,678")]
-        {
-            assert_eq!(grouped(figure), text);
-        }
-    }
 
     #[test]
     fn only_reasons_that_occurred_are_listed() {

@@ -71,7 +71,8 @@ impl RunWriter {
     pub(super) fn create(directory: &Path) -> io::Result<Self> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tributary-import-{}-{number}.run", std::process::id());
+        // Named as unfinished files in a store's folder are, so that cleaning finds it.
+        let name = format!("tributary-import-{}.run#{number}", std::process::id());
         let path = directory.join(name);
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
         let removed = cfg!(unix) && fs::remove_file(&path).is_ok();

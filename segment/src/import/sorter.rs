@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use tributary_promql::Labels;
+
 use super::ImportOptions;
 use super::buffer::SampleBuffer;
 use super::run::{Run, RunWriter};
-use crate::labels::Labels;
 
 /// A buffer to sort, and the labels of the series that were new in it.
 struct Full {

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{BadPattern, MatchOp, Matcher, Pattern};
+use tributary_promql::pattern::Pattern as Syntax;
+
+use super::{BadPattern, Matcher, Pattern};
 
 /// Compiled patterns by their text. When it is full, the one not used for longest goes.
 ///
@@ -27,15 +29,16 @@ impl PatternCache {
     }
 
     /// Makes a matcher, with a pattern that is already compiled where there is one.
-    pub fn matcher(&self, name: &str, op: MatchOp, value: &str) -> Result<Matcher, BadPattern> {
-        Matcher::with(name, op, value, |pattern| self.pattern(pattern))
+    pub fn matcher(&self, matcher: &tributary_promql::Matcher) -> Result<Matcher, BadPattern> {
+        Matcher::with(matcher, |pattern| self.pattern(pattern))
     }
 
-    fn pattern(&self, text: &str) -> Result<Arc<Pattern>, BadPattern> {
+    fn pattern(&self, syntax: &Syntax) -> Result<Arc<Pattern>, BadPattern> {
+        let text = syntax.as_str();
         if let Some(known) = self.with_state(|state| state.find(text)) {
             return Ok(known);
         }
-        let pattern = Arc::new(Pattern::new(text)?);
+        let pattern = Arc::new(Pattern::of(syntax)?);
         self.with_state(|state| state.insert(text, &pattern, self.capacity));
         Ok(pattern)
     }
@@ -71,22 +74,26 @@ impl State {
 mod tests {
     use super::*;
 
+    fn syntax(text: &str) -> Syntax {
+        Syntax::parse(text, 10_000_000).unwrap()
+    }
+
     #[test]
     fn the_pattern_not_used_for_longest_goes() {
         let cache = PatternCache::new(2);
-        let first = cache.pattern("a.*b").unwrap();
-        cache.pattern("c.*d").unwrap();
-        assert!(Arc::ptr_eq(&first, &cache.pattern("a.*b").unwrap()));
-        cache.pattern("e.*f").unwrap();
-        assert!(Arc::ptr_eq(&first, &cache.pattern("a.*b").unwrap()));
+        let first = cache.pattern(&syntax("a.*b")).unwrap();
+        cache.pattern(&syntax("c.*d")).unwrap();
+        assert!(Arc::ptr_eq(&first, &cache.pattern(&syntax("a.*b")).unwrap()));
+        cache.pattern(&syntax("e.*f")).unwrap();
+        assert!(Arc::ptr_eq(&first, &cache.pattern(&syntax("a.*b")).unwrap()));
         assert_eq!(cache.with_state(|state| state.patterns.len()), 2);
         assert!(cache.with_state(|state| !state.patterns.contains_key("c.*d")));
     }
 
     #[test]
-    fn a_bad_pattern_is_not_kept() {
+    fn a_pattern_that_is_too_large_is_not_kept() {
         let cache = PatternCache::new(2);
-        assert!(cache.pattern("(").is_err());
+        assert!(cache.pattern(&syntax(r"\pL{1000}x*")).is_err());
         assert_eq!(cache.with_state(|state| state.patterns.len()), 0);
     }
 }

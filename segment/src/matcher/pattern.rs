@@ -5,20 +5,17 @@ use std::fmt;
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};
+use tributary_promql::pattern::{Pattern as Syntax, PatternError};
 
-use super::re2;
-
-/// Longest expression that is taken. A list of thousands of host names fits.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
+/// Largest expression that is taken, in characters and classes with repetitions written out. A list
+/// of thousands of host names fits.
+const MAX_PATTERN_SIZE: usize = 1 << 20;
 
 /// Largest compiled program: a list of some thousand host names, dots unescaped, fits.
 const MAX_PROGRAM_BYTES: usize = 16 << 20;
 
 /// Largest cache of a program's states while it runs.
 const MAX_STATES_BYTES: usize = 4 << 20;
-
-/// Groups within groups.
-const MAX_NESTING: u32 = 250;
 
 /// Expressions that stand for at most this many texts are kept as these texts.
 const MAX_VALUES: usize = 16_384;
@@ -27,21 +24,14 @@ const MAX_VALUES: usize = 16_384;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadPattern {
     /// Not a regular expression of Prometheus.
-    #[error("error parsing regexp: {reason} in {pattern:?}")]
-    Syntax {
-        /// The expression.
-        pattern: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    #[error(transparent)]
+    Syntax(#[from] PatternError),
     /// It would take too much memory.
-    #[error("regexp of {length} bytes is too large: the limit on {what} is {limit}")]
+    #[error("regexp of {length} bytes is too large: its program may have {limit} bytes")]
     TooLarge {
         /// Length of the expression.
         length: usize,
-        /// What is limited.
-        what: &'static str,
-        /// The limit.
+        /// The most that is taken.
         limit: usize,
     },
 }
@@ -76,34 +66,30 @@ impl Gap {
 }
 
 impl Pattern {
-    /// Compiles an expression.
+    /// Checks an expression and compiles it.
     pub fn new(text: &str) -> Result<Self, BadPattern> {
-        let too_large = |what, limit| BadPattern::TooLarge { length: text.len(), what, limit };
-        if text.len() > MAX_PATTERN_BYTES {
-            return Err(too_large("its length", MAX_PATTERN_BYTES));
-        }
-        let syntax = |reason| BadPattern::Syntax { pattern: shorten(text), reason };
-        let translated = re2::translate(text).map_err(syntax)?;
+        Self::of(&Syntax::parse(text, MAX_PATTERN_SIZE)?)
+    }
+
+    /// Compiles an expression that was checked already.
+    pub fn of(syntax: &Syntax) -> Result<Self, BadPattern> {
+        let text = syntax.as_str();
+        let too_large = |limit| BadPattern::TooLarge { length: text.len(), limit };
         let hir = regex_syntax::ParserBuilder::new()
-            .dot_matches_new_line(true)
             .utf8(false)
-            .nest_limit(MAX_NESTING)
             .build()
-            .parse(&translated)
-            .map_err(|e| syntax(last_line(&e.to_string())))?;
+            .parse(syntax.translated())
+            .expect("the translation of a checked expression is one of this crate");
         let parts = parts(&hir);
         let shape = match shape(&parts) {
             Some(shape) => shape,
             None => {
-                let regex = RegexBuilder::new(&format!("^(?s:{translated})$"))
+                let regex = RegexBuilder::new(syntax.translated())
                     .size_limit(MAX_PROGRAM_BYTES)
                     .dfa_size_limit(MAX_STATES_BYTES)
-                    .nest_limit(MAX_NESTING)
                     .build()
-                    .map_err(|e| match e {
-                        regex::Error::CompiledTooBig(limit) => too_large("its program", limit),
-                        other => syntax(last_line(&other.to_string())),
-                    })?;
+                    // What can be parsed can be compiled, if only it is small enough.
+                    .map_err(|_| too_large(MAX_PROGRAM_BYTES))?;
                 Shape::Regex(Box::new(regex))
             }
         };
@@ -277,19 +263,6 @@ fn text_prefix(bytes: &[u8]) -> String {
     valid.to_owned()
 }
 
-fn shorten(text: &str) -> String {
-    if text.len() <= 200 {
-        text.to_owned()
-    } else {
-        text.chars().take(200).collect::<String>() + "…"
-    }
-}
-
-/// The libraries show the expression with a pointer and put the reason last.
-fn last_line(message: &str) -> String {
-    message.lines().last().unwrap_or(message).trim_start_matches("error: ").to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -346,12 +319,12 @@ mod tests {
 
     #[test]
     fn too_large_is_said_with_the_limit() {
-        let error = Pattern::new(r"(\pL{1000}){900}x*").unwrap_err();
-        assert!(matches!(error, BadPattern::TooLarge { what: "its program", .. }), "{error}");
-        let error = Pattern::new(&"a".repeat(MAX_PATTERN_BYTES + 1)).unwrap_err();
-        assert!(matches!(error, BadPattern::TooLarge { what: "its length", .. }), "{error}");
+        let error = Pattern::new(r"\pL{1000}x*").unwrap_err();
+        assert!(matches!(error, BadPattern::TooLarge { .. }), "{error}");
+        let error = Pattern::new(&"a".repeat(MAX_PATTERN_SIZE + 1)).unwrap_err();
+        assert!(matches!(error, BadPattern::Syntax(PatternError::TooLarge { .. })), "{error}");
         let error = Pattern::new(&"(".repeat(100_000)).unwrap_err();
-        assert!(matches!(error, BadPattern::Syntax { .. }), "{error}");
+        assert!(matches!(error, BadPattern::Syntax(PatternError::Syntax { .. })), "{error}");
     }
 
     proptest! {
@@ -370,11 +343,7 @@ mod tests {
                         prop_assert!(p.values().is_none_or(|all| all.contains(&value)));
                     }
                 }
-                // Only a repetition of a repetition is refused here and not there.
-                Err(BadPattern::Syntax { reason, .. }) => {
-                    prop_assert!(plain.is_err() || reason.contains("nested"));
-                }
-                Err(other) => prop_assert!(false, "{}", other),
+                Err(error) => prop_assert!(plain.is_err(), "{}", error),
             }
         }
 

@@ -1,9 +1,10 @@
 //! The series in front of a sample: its name and labels as they are written, to sorted labels.
 
 use memchr::{memchr, memchr2};
+use tributary_promql::Labels;
+use tributary_promql::matcher::METRIC_NAME;
 
 use super::{Format, number, trim_start};
-use crate::labels::{Labels, METRIC_NAME};
 use crate::schema::Kind;
 
 /// What the meaning of a written series depends on besides its text.
@@ -240,17 +241,17 @@ mod tests {
     #[test]
     fn series_are_understood() {
         for (raw, meant) in [
-            ("up", "up{}"),
-            ("a:b_1", "a:b_1{}"),
-            ("up{}", "up{}"),
+            ("up", "up"),
+            ("a:b_1", "a:b_1"),
+            ("up{}", "up"),
             (r#"up{b="2",a="1"}"#, r#"up{a="1", b="2"}"#),
             (r#"up{a="1",}"#, r#"up{a="1"}"#),
             (r#"up{a="x}y,\"z\\\n"}"#, r#"up{a="x}y,\"z\\\n"}"#),
             (r#"up{a="\x"}"#, r#"up{a="\\x"}"#),
             (r#"{"up.total",a="1"}"#, r#"up.total{a="1"}"#),
-            (r#"{"up"}"#, "up{}"),
-            (r#"up{"l.1"="é"}"#, r#"up{l.1="é"}"#),
-            (r#"up{a=""}"#, "up{}"),
+            (r#"{"up"}"#, "up"),
+            (r#"up{"l.1"="é"}"#, r#"up{"l.1"="é"}"#),
+            (r#"up{a=""}"#, "up"),
         ] {
             assert_eq!(shown(raw, OM).as_deref(), Ok(meant), "{raw}");
             assert_eq!(shown(raw, CLASSIC).as_deref(), Ok(meant), "{raw}");

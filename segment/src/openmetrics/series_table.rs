@@ -2,10 +2,10 @@
 //! comparison, and by their labels, so that two ways to write one series give one number.
 
 use hashbrown::HashTable;
+use tributary_promql::Labels;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::key::{self, KeyRules};
-use crate::labels::Labels;
 
 /// The series met so far.
 #[derive(Default)]

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tributary_promql::matcher::METRIC_NAME;
 
 use crate::error::SegmentError;
 use crate::footer::{ColumnPages, Footer, PageRef};
-use crate::labels::METRIC_NAME;
 use crate::page::header::{PageHeader, PageKind};
 use crate::page::split::read_plain;
 use crate::page::text::{Strings, read_numbers};

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::BoundaryOrder;
+use tributary_promql::Labels;
 
 use crate::error::WriteError;
-use crate::labels::Labels;
 use crate::page::chunk::{Chunk, Packer};
 use crate::page::split::put_plain;
 use crate::page::{Layout, hybrid, text};
