@@ -66,6 +66,8 @@ pub enum Difference {
         missing: Vec<String>,
         /// Only we have these.
         extra: Vec<String>,
+        /// The peer has left out some of its own.
+        omitted: bool,
     },
 }
 
@@ -251,16 +253,15 @@ fn in_order(
 
 /// The same annotations. Prometheus tells the first ten of a kind and how many more there are.
 fn notes(peer: &BTreeSet<String>, ours: &BTreeSet<String>) -> Result<(), Difference> {
-    let omitted = |text: &String| text.ends_with(" annotations omitted");
-    let cut_short = peer.iter().any(omitted);
+    let is_rest = |text: &&String| text.ends_with(" annotations omitted");
+    let omitted = peer.iter().any(|text| is_rest(&text));
     let missing: Vec<String> =
-        peer.iter().filter(|text| !omitted(text) && !ours.contains(*text)).cloned().collect();
-    let extra: Vec<String> =
-        ours.iter().filter(|text| !cut_short && !peer.contains(*text)).cloned().collect();
-    if missing.is_empty() && extra.is_empty() {
+        peer.iter().filter(|text| !is_rest(text) && !ours.contains(*text)).cloned().collect();
+    let extra: Vec<String> = ours.iter().filter(|text| !peer.contains(*text)).cloned().collect();
+    if missing.is_empty() && (omitted || extra.is_empty()) {
         return Ok(());
     }
-    Err(Difference::Notes { missing, extra })
+    Err(Difference::Notes { missing, extra, omitted })
 }
 
 impl Difference {
@@ -311,7 +312,7 @@ impl fmt::Display for Difference {
             }
             Self::Other(text) => f.write_str(text),
             Self::Order => f.write_str("another order"),
-            Self::Notes { missing, extra } => {
+            Self::Notes { missing, extra, .. } => {
                 write!(f, "annotations: only Prometheus' {missing:?}, only ours {extra:?}")
             }
         }

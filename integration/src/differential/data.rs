@@ -133,7 +133,7 @@ impl Maker {
         }
         for kind in ["a", "b"] {
             let labels = [("kind", kind), ("job", "api")];
-            self.series("tiny", &labels, &times, Walk::Gauge { step: 1e-310 });
+            self.series("tiny", &labels, &times, Walk::Gauge { step: 1e-305 });
         }
         self.series("http.requests", &[("k8s.pod", "p-1")], &times, Walk::Gauge { step: 1.0 });
         self.series("lonely", &[], &times, Walk::Gauge { step: 5.0 });

@@ -2,21 +2,37 @@
 //! place here is a bug on one side or the other. We follow the newest Prometheus; most of what is
 //! here is what has changed since version 3.5.
 
+mod notes;
+mod values;
+
 use std::collections::BTreeSet;
 
 use tributary_promql::Expr;
+use tributary_promql::expr::Call;
 use tributary_promql::op::AggregateOp;
 
 use super::compare::Difference;
+use super::outcome::Outcome;
+
+/// A difference in a part of an expression whose operands are the same on both sides.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// The part; none if the question is no expression for us.
+    pub part: Option<&'a Expr>,
+    /// What came of it there.
+    pub peer: &'a Outcome,
+    /// What came of it here.
+    pub ours: &'a Outcome,
+    /// Where they part.
+    pub difference: &'a Difference,
+}
 
 /// A reason for which outcomes may differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation {
     /// The reason, as a sentence.
     pub reason: &'static str,
-    /// Whether it is the reason of a difference in a part whose operands are the same. The part is
-    /// none if it is no expression for us.
-    applies: fn(Option<&Expr>, &Difference) -> bool,
+    applies: fn(Seen<'_>) -> bool,
 }
 
 /// The reason that is found by asking for the operands, so that it is no row of the table.
@@ -28,8 +44,8 @@ pub const EXPLANATIONS: &[Explanation] = &[
     Explanation {
         reason: "Which two of several series that must not all match are told, and in which order, \
                  is up to chance in 3.5.",
-        applies: |_, difference| match difference {
-            Difference::Error { peer: Some(peer), ours: Some(ours) } => {
+        applies: |seen| match seen.errors() {
+            (Some(peer), Some(ours)) => {
                 duplicates(peer).is_some_and(|peer| Some(peer) == duplicates(ours))
             }
             _ => false,
@@ -38,23 +54,33 @@ pub const EXPLANATIONS: &[Explanation] = &[
     Explanation {
         reason: "Two series of one side that match the same one are now an error for a comparison \
                  that filters, even where it lets only one of them through.",
-        applies: |part, difference| match (part, difference) {
-            (Some(Expr::Binary(binary)), Difference::Error { peer: None, ours: Some(ours) }) => {
+        applies: |seen| match (seen.part, seen.errors()) {
+            (Some(Expr::Binary(binary)), (None, Some(ours))) => {
                 binary.op.is_comparison()
                     && !binary.return_bool
-                    && ours.starts_with("multiple matches for labels: many-to-one")
+                    && ours.starts_with("multiple matches for labels: ")
             }
             _ => false,
         },
     },
     Explanation {
         reason: "A text that is no expression is refused at the same place in other words.",
-        applies: |part, difference| match (part, difference) {
-            (None, Difference::Error { peer: Some(peer), ours: Some(ours) }) => {
-                let start = |text: &str| {
+        applies: |seen| match (seen.part, seen.errors()) {
+            (None, (Some(peer), Some(ours))) => {
+                let place = |text: &str| {
                     text.find("parse error: unexpected").map(|at| text[..at].to_owned())
                 };
-                start(peer).is_some_and(|peer| Some(peer) == start(ours))
+                place(peer).is_some_and(|peer| Some(peer) == place(ours))
+            }
+            _ => false,
+        },
+    },
+    Explanation {
+        reason: "An operator after `offset -(…)` belongs to the duration in 3.5, and no longer does.",
+        applies: |seen| match (seen.part, seen.errors()) {
+            (Some(Expr::Binary(_)), (Some(peer), ours)) => {
+                let is_refused = |text: &str| text.contains("parse error: ");
+                is_refused(peer) && !ours.is_some_and(is_refused)
             }
             _ => false,
         },
@@ -62,20 +88,23 @@ pub const EXPLANATIONS: &[Explanation] = &[
     Explanation {
         reason: "A number of series that is NaN or too large is now refused in other words, and even \
                  where there are no series.",
-        applies: |part, difference| match (part, difference) {
-            (Some(Expr::Aggregate(aggregate)), Difference::Error { peer, ours: Some(ours) }) => {
-                let counts = [
-                    AggregateOp::Topk,
-                    AggregateOp::Bottomk,
-                    AggregateOp::Limitk,
-                    AggregateOp::LimitRatio,
-                ];
-                let refused = |text: &String| {
-                    ["Scalar value ", "Parameter value ", "Ratio value "]
-                        .iter()
-                        .any(|start| text.starts_with(start))
-                };
-                counts.contains(&aggregate.op) && refused(ours) && peer.as_ref().is_none_or(refused)
+        applies: |seen| match (seen.aggregation(), seen.errors()) {
+            (Some(op), (peer, Some(ours))) => {
+                let starts = ["Scalar value ", "Parameter value ", "Ratio value "];
+                let is_refused = |text: &str| starts.iter().any(|start| text.starts_with(start));
+                takes_some(op) && is_refused(ours) && peer.is_none_or(is_refused)
+            }
+            _ => false,
+        },
+    },
+    Explanation {
+        reason: "Prometheus looks at the texts that label_replace and label_join are given before it \
+                 evaluates their vector, so that of two errors it tells the other one.",
+        applies: |seen| match (seen.call(), seen.errors()) {
+            (Some(call), (Some(peer), Some(_))) => {
+                call.function.name.starts_with("label_")
+                    && peer.starts_with("invalid ")
+                    && peer.contains(&format!(" in {}(): ", call.function.name))
             }
             _ => false,
         },
@@ -83,57 +112,179 @@ pub const EXPLANATIONS: &[Explanation] = &[
     Explanation {
         reason: "histogram_fraction now takes the first bucket of a classic histogram to begin at \
                  zero, as histogram_quantile does; in 3.5 it has no beginning.",
-        applies: |part, difference| {
-            is_call(part, "histogram_fraction") && matches!(difference, Difference::Value { .. })
+        applies: |seen| seen.calls("histogram_fraction") && seen.values().is_some(),
+    },
+    Explanation {
+        reason: "mad_over_time now is NaN where a sample is.",
+        applies: |seen| {
+            seen.calls("mad_over_time") && seen.values().is_some_and(|(_, ours)| ours.is_nan())
         },
     },
     Explanation {
-        reason: "Prometheus forgets where a subquery stands and tells the first place of the query in \
-                 annotations about it; we tell its place.",
-        applies: |part, difference| match (part, difference) {
-            (Some(Expr::Call(call)), Difference::Notes { missing, extra }) => {
-                let of_subquery = call.args.iter().any(|arg| matches!(arg, Expr::Subquery(_)));
-                let words = |texts: &[String]| -> BTreeSet<String> {
-                    texts.iter().map(|text| place(text).0.to_owned()).collect()
-                };
-                of_subquery
-                    && words(missing) == words(extra)
-                    && missing.iter().all(|text| place(text).1 == " (1:1)")
+        reason: "last_over_time of a subquery now drops the names that the subquery has dropped.",
+        applies: |seen| {
+            let of_subquery = |call: &Call| matches!(call.args.last(), Some(Expr::Subquery(_)));
+            seen.calls("last_over_time")
+                && seen.call().is_some_and(of_subquery)
+                && values::same_without_names(seen.peer, seen.ours)
+        },
+    },
+    Explanation {
+        reason: "timestamp of a selector with both `@` and `offset`: Prometheus forgets the offset \
+                 when it evaluates, but not when it reads samples, so that what it finds depends on \
+                 the rest of the query.",
+        applies: |seen| match seen.call() {
+            Some(call) if call.function.name == "timestamp" => {
+                match without_parens(&call.args[0]) {
+                    Expr::Vector(vector) => vector.at.is_some() && vector.offset.is_some(),
+                    _ => false,
+                }
             }
             _ => false,
+        },
+    },
+    Explanation {
+        reason: "Which label absent takes from a selector that has several matchers of it depends \
+                 on how the storage has sorted them; ours are in the order they are printed.",
+        applies: |seen| {
+            let selector = match seen.call() {
+                Some(call) if call.function.name.starts_with("absent") => &call.args[0],
+                _ => return false,
+            };
+            let matchers = match without_parens(selector) {
+                Expr::Vector(vector) => &vector.matchers,
+                Expr::Matrix(matrix) => &matrix.vector.matchers,
+                _ => return false,
+            };
+            let names: BTreeSet<&str> = matchers.iter().map(|one| one.name.as_str()).collect();
+            names.len() < matchers.len() && matches!(seen.difference, Difference::Series { .. })
+        },
+    },
+    Explanation {
+        reason: "Of equal values topk and bottomk keep those that come first, and limitk keeps what \
+                 comes first in any case; in which order series leave an operator, an aggregation or \
+                 a histogram function is up to chance in Prometheus.",
+        applies: |seen| match (seen.part, seen.aggregation()) {
+            (Some(Expr::Aggregate(aggregate)), Some(AggregateOp::Topk | AggregateOp::Bottomk)) => {
+                !is_selector(&aggregate.expr)
+                    && values::same_apart_from_labels(seen.peer, seen.ours)
+            }
+            (Some(Expr::Aggregate(aggregate)), Some(AggregateOp::Limitk)) => {
+                !is_selector(&aggregate.expr) && values::same_count(seen.peer, seen.ours)
+            }
+            _ => false,
+        },
+    },
+    Explanation {
+        reason: "Standard deviations and variances lose digits in Prometheus where the mean is large \
+                 against them; ours are exact.",
+        applies: |seen| {
+            let deviates = match (seen.aggregation(), seen.call()) {
+                (Some(op), _) => matches!(op, AggregateOp::Stddev | AggregateOp::Stdvar),
+                (_, Some(call)) => call.function.name.starts_with("std"),
+                _ => false,
+            };
+            deviates && seen.values().is_some_and(|(peer, ours)| values::near(peer, ours, 1e-5))
+        },
+    },
+    Explanation {
+        reason: "Go's logarithm is wrong below the smallest normal number on the machines of today's \
+                 servers.",
+        applies: |seen| {
+            let below = |value: f64| value < f64::MIN_POSITIVE.ln();
+            seen.calls("ln") && seen.values().is_some_and(|(_, ours)| below(ours))
         },
     },
     Explanation {
         reason: "info has been corrected in many ways since 3.5: series mixed up, names lost, `@` and \
                  `offset` ignored, several matchers of the name.",
-        applies: |part, _| part.is_some_and(|part| contains_call(part, "info")),
+        applies: |seen| seen.part.is_some_and(|part| contains_call(part, "info")),
     },
     Explanation {
         reason: "Annotations say more or less than in 3.5: the name of a metric, the details of \
                  buckets that had to be made monotonic, and that sorting has no effect over a range.",
-        applies: |_, difference| match difference {
-            Difference::Notes { missing, extra } => {
-                let plain = |texts: &[String]| -> BTreeSet<String> {
-                    texts.iter().map(|text| plain_note(text)).filter(|text| !is_new(text)).collect()
-                };
-                plain(missing) == plain(extra)
-            }
-            _ => false,
+        applies: |seen| notes::same_in_short(seen.difference),
+    },
+    Explanation {
+        reason: "The place that an annotation names: Prometheus forgets where a subquery stands and \
+                 tells the beginning of the query, and 3.5 counts parentheses to what they enclose.",
+        applies: |seen| {
+            let moved = |arg: &Expr| matches!(arg, Expr::Subquery(_) | Expr::Paren(_));
+            let moves = seen.part.is_some_and(|part| part.children().into_iter().any(moved));
+            moves && notes::same_but_for_places(seen.difference)
         },
     },
 ];
 
 /// The reason of a difference, if it is a known one.
-pub fn reason(part: Option<&Expr>, difference: &Difference) -> Option<&'static str> {
-    EXPLANATIONS.iter().find(|known| (known.applies)(part, difference)).map(|known| known.reason)
+pub fn reason(seen: Seen<'_>) -> Option<&'static str> {
+    EXPLANATIONS.iter().find(|known| (known.applies)(seen)).map(|known| known.reason)
 }
 
-fn is_call(part: Option<&Expr>, name: &str) -> bool {
-    matches!(part, Some(Expr::Call(call)) if call.function.name == name)
+impl<'a> Seen<'a> {
+    /// What both sides say, if at least one of them is an error.
+    fn errors(self) -> (Option<&'a str>, Option<&'a str>) {
+        match self.difference {
+            Difference::Error { peer, ours } => (peer.as_deref(), ours.as_deref()),
+            _ => (None, None),
+        }
+    }
+
+    /// Two values that differ.
+    fn values(self) -> Option<(f64, f64)> {
+        match self.difference {
+            Difference::Value { peer, ours, .. } => Some((*peer, *ours)),
+            _ => None,
+        }
+    }
+
+    fn call(self) -> Option<&'a Call> {
+        match self.part? {
+            Expr::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    fn calls(self, name: &str) -> bool {
+        self.call().is_some_and(|call| call.function.name == name)
+    }
+
+    fn aggregation(self) -> Option<AggregateOp> {
+        match self.part? {
+            Expr::Aggregate(aggregate) => Some(aggregate.op),
+            _ => None,
+        }
+    }
+}
+
+/// Aggregations that keep some of the series.
+fn takes_some(op: AggregateOp) -> bool {
+    use AggregateOp::{Bottomk, LimitRatio, Limitk, Topk};
+    matches!(op, Topk | Bottomk | Limitk | LimitRatio)
 }
 
 fn contains_call(part: &Expr, name: &str) -> bool {
-    is_call(Some(part), name) || part.children().into_iter().any(|child| contains_call(child, name))
+    matches!(part, Expr::Call(call) if call.function.name == name)
+        || part.children().into_iter().any(|child| contains_call(child, name))
+}
+
+fn without_parens(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Paren(paren) => without_parens(&paren.expr),
+        other => other,
+    }
+}
+
+/// A selector, or a function of every series of one: their order is that of the series.
+fn is_selector(expr: &Expr) -> bool {
+    match without_parens(expr) {
+        Expr::Vector(_) | Expr::Matrix(_) => true,
+        Expr::Call(call) => {
+            !call.function.name.starts_with("histogram_") && call.args.iter().any(is_selector)
+        }
+        Expr::Unary(unary) => is_selector(&unary.expr),
+        _ => false,
+    }
 }
 
 /// The side of an operator that an error about two matching series is about.
@@ -143,67 +294,57 @@ fn duplicates(error: &str) -> Option<&str> {
     side.filter(|_| error.contains("many-to-many matching not allowed"))
 }
 
-/// An annotation without the name of a metric and without details.
-fn plain_note(text: &str) -> String {
-    let (mut words, place) = place(text);
-    for detail in [", from buckets ", " for metric name \""] {
-        words = words.split(detail).next().unwrap_or(words);
-    }
-    format!("{words}{place}")
-}
-
-/// The words of an annotation, and its place in the query.
-fn place(text: &str) -> (&str, &str) {
-    text.split_at(text.rfind(" (").unwrap_or(text.len()))
-}
-
-fn is_new(note: &str) -> bool {
-    note.starts_with("PromQL warning: sort is ineffective for range queries")
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use tributary_promql::parse;
 
-    #[test]
-    fn an_annotation_is_the_same_with_and_without_its_details() {
-        let old = "PromQL info: fixed for metric name \"a b\" (1:23)";
-        let new = "PromQL info: fixed, from buckets 1 to 2, with a max diff of 1, over 2 samples from x to y (1:23)";
-        assert_eq!(plain_note(old), "PromQL info: fixed (1:23)");
-        assert_eq!(plain_note(new), "PromQL info: fixed (1:23)");
-        let notes = |missing: &str, extra: &str| Difference::Notes {
-            missing: vec![missing.to_owned()],
-            extra: vec![extra.to_owned()],
-        };
-        assert!(reason(None, &notes(old, new)).is_some());
-        assert!(reason(None, &notes(old, "PromQL info: broken (1:23)")).is_none());
-        assert!(reason(None, &notes(old, "PromQL info: fixed (1:1)")).is_none());
+    use super::*;
+    use crate::differential::rewrite;
+
+    fn explained(part: Option<&str>, peer: Option<&str>, ours: Option<&str>) -> bool {
+        let part = part.map(|text| parse(text, &rewrite::options()).unwrap());
+        let text = |error: Option<&str>| error.map(str::to_owned);
+        let difference = Difference::Error { peer: text(peer), ours: text(ours) };
+        let (peer, ours) = (Outcome::Failed(String::new()), Outcome::Failed(String::new()));
+        let seen = Seen { part: part.as_ref(), peer: &peer, ours: &ours, difference: &difference };
+        reason(seen).is_some()
     }
 
     #[test]
     fn two_series_that_match_may_be_any_but_of_the_same_side() {
         let error = |side: &str, series: &str| {
-            Some(format!(
+            format!(
                 "found duplicate series for the match group {{}} on the {side} hand-side of the \
                  operation: [{series}];many-to-many matching not allowed"
-            ))
+            )
         };
-        let difference = |side: &str, series: &str| Difference::Error {
-            peer: error("left", "{a=\"1\"}, {b=\"2\"}"),
-            ours: error(side, series),
-        };
-        assert!(reason(None, &difference("left", "{b=\"2\"}, {a=\"1\"}")).is_some());
-        assert!(reason(None, &difference("right", "{b=\"2\"}, {a=\"1\"}")).is_none());
+        let peer = error("left", "{a=\"1\"}, {b=\"2\"}");
+        assert!(explained(None, Some(&peer), Some(&error("left", "{b=\"2\"}, {a=\"1\"}"))));
+        assert!(!explained(None, Some(&peer), Some(&error("right", "{b=\"2\"}, {a=\"1\"}"))));
+        assert!(!explained(None, Some(&peer), None));
     }
 
     #[test]
     fn a_text_must_be_refused_at_the_same_place() {
-        let error = |text: &str| Some(text.to_owned());
-        let difference = |ours: &str| Difference::Error {
-            peer: error("1:3: parse error: unexpected identifier in offset"),
-            ours: error(ours),
-        };
-        assert!(reason(None, &difference("1:3: parse error: unexpected <op:@>")).is_some());
-        assert!(reason(None, &difference("1:4: parse error: unexpected <op:@>")).is_none());
+        let peer = Some("1:3: parse error: unexpected identifier in offset");
+        assert!(explained(None, peer, Some("1:3: parse error: unexpected <op:@>")));
+        assert!(!explained(None, peer, Some("1:4: parse error: unexpected <op:@>")));
+        assert!(!explained(None, peer, None));
+    }
+
+    #[test]
+    fn an_error_is_explained_only_for_the_part_it_belongs_to() {
+        let ours = Some("multiple matches for labels: many-to-one matching must be explicit");
+        assert!(explained(Some("a > b"), None, ours));
+        assert!(!explained(Some("a > bool b"), None, ours));
+        assert!(!explained(Some("a + b"), None, ours));
+        let (peer, ours) =
+            (Some("Scalar value NaN overflows int64"), Some("Parameter value is NaN"));
+        assert!(explained(Some("topk(NaN, a)"), peer, ours));
+        assert!(!explained(Some("quantile(NaN, a)"), peer, ours));
+        let peer = Some("invalid destination label name in label_join(): ");
+        assert!(explained(Some("label_join(a, \"\", \"\")"), peer, Some("other")));
+        assert!(!explained(Some("label_join(a, \"\", \"\")"), peer, None));
+        assert!(!explained(Some("label_replace(a, \"\", \"\", \"\", \"\")"), peer, Some("other")));
     }
 }

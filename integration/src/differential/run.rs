@@ -16,7 +16,7 @@ use super::coverage::{Part, parts};
 use super::culprit::{self, Blame};
 use super::data::World;
 use super::dice::Dice;
-use super::explained::{ROUNDING, reason};
+use super::explained::{ROUNDING, Seen, reason};
 use super::grammar::Question;
 use super::outcome::Outcome;
 use super::peer::PeerError;
@@ -172,10 +172,13 @@ fn why(
     let Verdict::Differ(difference) = &pair.verdict else { return Ok(None) };
     Ok(match culprit::blame(asker, data, question, pair)? {
         // It is no expression for us, so it has no parts.
-        Blame::None => reason(None, difference),
+        Blame::None => reason(Seen { part: None, peer: &pair.peer, ours: &pair.ours, difference }),
         Blame::Rounding => Some(ROUNDING),
         Blame::Part(culprit) => match &culprit.pair.verdict {
-            Verdict::Differ(difference) => reason(Some(&culprit.expr), difference),
+            Verdict::Differ(difference) => {
+                let Pair { peer, ours, .. } = &culprit.pair;
+                reason(Seen { part: Some(&culprit.expr), peer, ours, difference })
+            }
             Verdict::SameBits | Verdict::Close => None,
         },
     })
