@@ -12,7 +12,7 @@ use core_workcoord::id::TenantId;
 use core_workcoord::journal::JournalError;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{completions, import, replay, segments, simulate};
+use crate::{completions, import, promqltest, replay, segments, simulate};
 
 /// The exit code where a promise was broken, a decision differs or a line is wrong. clap itself
 /// exits with 2 where the arguments make no sense.
@@ -27,8 +27,8 @@ pub(crate) const DEFAULT_TENANT: &str = "default";
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  a promise was broken (simulate), a decision differs (replay), a line is wrong (import), or a
-     live segment lacks a file (segments gc)
+  1  a promise was broken (simulate), a decision differs (replay), a line is wrong (import), a live
+     segment lacks a file (segments gc), or a case failed (promqltest)
   2  the arguments make no sense, or a file can't be read or written";
 
 /// PromQL over Parquet in object storage, answered by a pool of disposable workers.
@@ -50,6 +50,10 @@ pub(crate) enum Command {
     #[command(after_help = segments::EXIT_CODES)]
     Segments(segments::Args),
 
+    /// Run PromQL test scripts and judge every answer
+    #[command(after_help = promqltest::PROMISE)]
+    Promqltest(promqltest::Args),
+
     /// Run the coordinator and the workers' intake through seeded chaos and check every promise
     #[command(after_help = simulate::PROMISE)]
     Simulate(simulate::Args),
@@ -68,7 +72,8 @@ pub(crate) enum Command {
 pub(crate) enum Verdict {
     /// All is well.
     Good,
-    /// A promise was broken, a decision differs from the recorded one, or a segment is damaged.
+    /// A promise was broken, a decision differs from the recorded one, a segment is damaged, or a
+    /// case failed.
     Broken,
 }
 

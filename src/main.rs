@@ -7,6 +7,7 @@ mod completions;
 mod figures;
 mod import;
 mod output;
+mod promqltest;
 mod replay;
 mod segments;
 mod simulate;
@@ -21,6 +22,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Import(args) => import::run(&args),
         Command::Segments(args) => segments::run(&args),
+        Command::Promqltest(args) => promqltest::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -70,7 +70,7 @@ pub use answer::{Answer, Data, Points};
 pub use error::{ErrorKind, ParseError};
 pub use expr::Expr;
 pub use features::{Features, Limits, Options};
-pub use flow::{EvalFlow, FlowChunk};
+pub use flow::{EvalFlow, FlowChunk, Gathered};
 pub use labels::{DuplicateLabel, Labels};
 pub use limits::EvalLimits;
 pub use matcher::Matcher;

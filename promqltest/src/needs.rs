@@ -4,9 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use regex::Regex;
-use tributary_promql::matcher::Condition;
-use tributary_promql::{Labels, Matcher};
+use tributary_promql::Labels;
+use tributary_promql::matcher::CompiledMatcher;
 
 use crate::reach::{Reach, reaches};
 use crate::script::{Case, Load};
@@ -67,9 +66,11 @@ impl Special {
             reach.function,
             Some("rate" | "irate" | "increase" | "resets" | "start_timestamp")
         );
-        let matchers: Vec<Compiled<'_>> = reach.matchers.iter().map(Compiled::of).collect();
-        let selected =
-            self.series.iter().filter(|(labels, _)| matchers.iter().all(|m| m.fits(labels)));
+        // One that is too large to compile is taken to let everything through.
+        let matchers: Vec<CompiledMatcher> =
+            reach.matchers.iter().filter_map(|matcher| matcher.compile().ok()).collect();
+        let fits = |labels: &Labels| matchers.iter().all(|m| m.matches(labels.value(m.name())));
+        let selected = self.series.iter().filter(|(labels, _)| fits(labels));
         let read = |times: &[i64]| times.iter().any(|t| reach.times.contains(*t));
         selected
             .filter_map(|(_, times)| {
@@ -82,38 +83,6 @@ impl Special {
                 }
             })
             .min()
-    }
-}
-
-/// A matcher that is ready to be tried on many series.
-struct Compiled<'a> {
-    matcher: &'a Matcher,
-    pattern: Option<Regex>,
-}
-
-impl<'a> Compiled<'a> {
-    fn of(matcher: &'a Matcher) -> Self {
-        let pattern = match &matcher.condition {
-            Condition::Matches(pattern) | Condition::MatchesNot(pattern) => {
-                // One that can't be compiled is taken to let everything through.
-                Regex::new(pattern.translated()).ok()
-            }
-            Condition::Equal(_) | Condition::NotEqual(_) => None,
-        };
-        Self { matcher, pattern }
-    }
-
-    fn fits(&self, labels: &Labels) -> bool {
-        let value = labels.value(&self.matcher.name);
-        let found = |wanted: bool| {
-            self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(value) == wanted)
-        };
-        match &self.matcher.condition {
-            Condition::Equal(wanted) => value == wanted,
-            Condition::NotEqual(unwanted) => value != unwanted,
-            Condition::Matches(_) => found(true),
-            Condition::MatchesNot(_) => found(false),
-        }
     }
 }
 
