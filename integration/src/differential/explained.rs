@@ -39,7 +39,11 @@ pub struct Explanation {
 pub const ROUNDING: &str = "An operand differs within the tolerance, and what is computed from it \
                             (a comparison, a rank, a rounding, a difference) makes that visible.";
 
-/// Every known reason.
+/// The reason that is found by asking again.
+pub const CHANCE: &str = "Prometheus answers the same question now like this, now like that: it walks \
+                          through maps at random, and what comes first can matter.";
+
+/// Every other known reason.
 pub const EXPLANATIONS: &[Explanation] = &[
     Explanation {
         reason: "Which two of several series that must not all match are told, and in which order, \
@@ -161,17 +165,14 @@ pub const EXPLANATIONS: &[Explanation] = &[
         },
     },
     Explanation {
-        reason: "Of equal values topk and bottomk keep those that come first, and limitk keeps what \
-                 comes first in any case; in which order series leave an operator, an aggregation or \
-                 a histogram function is up to chance in Prometheus.",
-        applies: |seen| match (seen.part, seen.aggregation()) {
-            (Some(Expr::Aggregate(aggregate)), Some(AggregateOp::Topk | AggregateOp::Bottomk)) => {
-                !is_selector(&aggregate.expr)
-                    && values::same_apart_from_labels(seen.peer, seen.ours)
+        reason: "Of equal values ours keep the first in the order of labels; in Prometheus topk and \
+                 bottomk keep what a heap happens to keep, and limitk what comes first, which after \
+                 an operator, an aggregation or a histogram function is up to chance.",
+        applies: |seen| match seen.aggregation() {
+            Some(AggregateOp::Topk | AggregateOp::Bottomk) => {
+                values::same_apart_from_labels(seen.peer, seen.ours)
             }
-            (Some(Expr::Aggregate(aggregate)), Some(AggregateOp::Limitk)) => {
-                !is_selector(&aggregate.expr) && values::same_count(seen.peer, seen.ours)
-            }
+            Some(AggregateOp::Limitk) => values::same_count(seen.peer, seen.ours),
             _ => false,
         },
     },
@@ -179,12 +180,16 @@ pub const EXPLANATIONS: &[Explanation] = &[
         reason: "Standard deviations and variances lose digits in Prometheus where the mean is large \
                  against them; ours are exact.",
         applies: |seen| {
-            let deviates = match (seen.aggregation(), seen.call()) {
-                (Some(op), _) => matches!(op, AggregateOp::Stddev | AggregateOp::Stdvar),
-                (_, Some(call)) => call.function.name.starts_with("std"),
-                _ => false,
-            };
-            deviates && seen.values().is_some_and(|(peer, ours)| values::near(peer, ours, 1e-5))
+            seen.deviates()
+                && seen.values().is_some_and(|(peer, ours)| values::near(peer, ours, 1e-5))
+        },
+    },
+    Explanation {
+        reason: "A variance that no float can hold is infinite here; in Prometheus it is infinite or \
+                 NaN, depending on the order of the values.",
+        applies: |seen| {
+            let beyond = |(peer, ours): (f64, f64)| peer.is_nan() && ours.is_infinite();
+            seen.deviates() && seen.values().is_some_and(beyond)
         },
     },
     Explanation {
@@ -217,7 +222,8 @@ pub const EXPLANATIONS: &[Explanation] = &[
 ];
 
 /// The reason of a difference, if it is a known one.
-pub fn reason(seen: Seen<'_>) -> Option<&'static str> {
+pub fn reason(mut seen: Seen<'_>) -> Option<&'static str> {
+    seen.part = seen.part.map(without_parens);
     EXPLANATIONS.iter().find(|known| (known.applies)(seen)).map(|known| known.reason)
 }
 
@@ -249,6 +255,15 @@ impl<'a> Seen<'a> {
         self.call().is_some_and(|call| call.function.name == name)
     }
 
+    /// The part is a standard deviation or a variance.
+    fn deviates(self) -> bool {
+        match (self.aggregation(), self.call()) {
+            (Some(op), _) => matches!(op, AggregateOp::Stddev | AggregateOp::Stdvar),
+            (_, Some(call)) => call.function.name.starts_with("std"),
+            _ => false,
+        }
+    }
+
     fn aggregation(self) -> Option<AggregateOp> {
         match self.part? {
             Expr::Aggregate(aggregate) => Some(aggregate.op),
@@ -272,18 +287,6 @@ fn without_parens(expr: &Expr) -> &Expr {
     match expr {
         Expr::Paren(paren) => without_parens(&paren.expr),
         other => other,
-    }
-}
-
-/// A selector, or a function of every series of one: their order is that of the series.
-fn is_selector(expr: &Expr) -> bool {
-    match without_parens(expr) {
-        Expr::Vector(_) | Expr::Matrix(_) => true,
-        Expr::Call(call) => {
-            !call.function.name.starts_with("histogram_") && call.args.iter().any(is_selector)
-        }
-        Expr::Unary(unary) => is_selector(&unary.expr),
-        _ => false,
     }
 }
 

@@ -11,12 +11,12 @@ use tributary_promql::Expr;
 use tributary_promqltest::DataSet;
 
 use super::arena::{Arena, Asker, FIRST_DAY, Pair, Subject};
-use super::compare::Verdict;
+use super::compare::{Difference, Verdict};
 use super::coverage::{Part, parts};
 use super::culprit::{self, Blame};
 use super::data::World;
 use super::dice::Dice;
-use super::explained::{ROUNDING, Seen, reason};
+use super::explained::{CHANCE, ROUNDING, Seen, reason};
 use super::grammar::Question;
 use super::outcome::Outcome;
 use super::peer::PeerError;
@@ -27,6 +27,9 @@ const PER_WORLD: usize = 250;
 
 /// Differences that are made small; of further ones only the question is told.
 const MAX_SHRUNK: usize = 12;
+
+/// How often a question with an unexplained difference is asked again.
+const ASKED_AGAIN: usize = 8;
 
 /// How much to ask.
 #[derive(Clone, Copy, Debug)]
@@ -170,6 +173,24 @@ fn why(
     pair: &Pair,
 ) -> Result<Option<&'static str>, PeerError> {
     let Verdict::Differ(difference) = &pair.verdict else { return Ok(None) };
+    let reason = known_reason(asker, data, question, pair, difference)?;
+    if reason.is_none() {
+        for _ in 0..ASKED_AGAIN {
+            if !matches!(asker.ask(data, question)?.verdict, Verdict::Differ(_)) {
+                return Ok(Some(CHANCE));
+            }
+        }
+    }
+    Ok(reason)
+}
+
+fn known_reason(
+    asker: &mut Asker<'_>,
+    data: &DataSet,
+    question: &Question,
+    pair: &Pair,
+    difference: &Difference,
+) -> Result<Option<&'static str>, PeerError> {
     Ok(match culprit::blame(asker, data, question, pair)? {
         // It is no expression for us, so it has no parts.
         Blame::None => reason(Seen { part: None, peer: &pair.peer, ours: &pair.ours, difference }),
