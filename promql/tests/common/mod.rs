@@ -3,11 +3,11 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use tributary_promql::eval::EvalError;
-use tributary_promql::leaf::{LeafRun, TimeSpan};
+use tributary_promql::leaf::{Leaf, LeafPart, LeafRun, TimeSpan};
 use tributary_promql::matcher::CompiledMatcher;
 use tributary_promql::window::Samples;
 use tributary_promql::{
-    Answer, EvalFlow, EvalOptions, Expr, Labels, Options, Plan, QuerySpec, parse, plan,
+    Answer, EvalFlow, EvalLimits, EvalOptions, Expr, Labels, Options, Plan, QuerySpec, parse, plan,
 };
 
 /// A series with its samples.
@@ -46,15 +46,30 @@ pub fn answer_in_cells(
     cuts: &[i64],
 ) -> Result<Answer, EvalError> {
     let plan = plan(expr, spec, options)?;
+    let spans = spans(cuts);
+    let parts = parts(&plan, data, &options.limits, &spans)?;
+    answer_of_parts(&plan, &spans, parts)
+}
+
+/// All of time, cut at these instants.
+pub fn spans(cuts: &[i64]) -> Vec<TimeSpan> {
     let ends = cuts.iter().copied().chain([i64::MAX]);
     let starts = [i64::MIN].into_iter().chain(cuts.iter().copied());
-    let spans: Vec<TimeSpan> = starts.zip(ends).map(|(from, to)| TimeSpan { from, to }).collect();
-    let expected = spans.iter().map(|span| (*span, 0)).collect();
-    let mut flow = EvalFlow::new(&plan, vec![expected; plan.leaves.len()]);
-    for leaf in 0..plan.leaves.len() {
-        let matchers = matchers_of(&plan, leaf)?;
-        for span in &spans {
-            let mut run = LeafRun::new(&plan.leaves[leaf].leaf, *span, 0, &options.limits);
+    starts.zip(ends).map(|(from, to)| TimeSpan { from, to }).collect()
+}
+
+/// The parts of every leaf over every span, each with the number of its leaf.
+pub fn parts(
+    plan: &Plan,
+    data: &[Series],
+    limits: &EvalLimits,
+    spans: &[TimeSpan],
+) -> Result<Vec<(usize, LeafPart)>, EvalError> {
+    let mut parts = Vec::new();
+    for (number, planned) in plan.leaves.iter().enumerate() {
+        let matchers = matchers_of(&planned.leaf)?;
+        for span in spans {
+            let mut run = LeafRun::new(&planned.leaf, *span, 0, limits);
             for series in data.iter().filter(|series| fits(&matchers, &series.labels)) {
                 let from = series.ts.partition_point(|t| *t < span.from);
                 let to = series.ts.partition_point(|t| *t < span.to).max(from);
@@ -64,14 +79,28 @@ pub fn answer_in_cells(
                     run.push(&series.labels, samples)?;
                 }
             }
-            flow.add(leaf, run.finish());
+            parts.push((number, run.finish()));
         }
+    }
+    Ok(parts)
+}
+
+/// The answer that parts come to.
+pub fn answer_of_parts(
+    plan: &Plan,
+    spans: &[TimeSpan],
+    parts: Vec<(usize, LeafPart)>,
+) -> Result<Answer, EvalError> {
+    let expected = spans.iter().map(|span| (*span, 0)).collect();
+    let mut flow = EvalFlow::new(plan, vec![expected; plan.leaves.len()]);
+    for (leaf, part) in parts {
+        flow.add(leaf, part);
     }
     flow.answer()
 }
 
-fn matchers_of(plan: &Plan, leaf: usize) -> Result<Vec<CompiledMatcher>, EvalError> {
-    let matchers = plan.leaves[leaf].leaf.matchers.iter().map(|matcher| matcher.compile());
+fn matchers_of(leaf: &Leaf) -> Result<Vec<CompiledMatcher>, EvalError> {
+    let matchers = leaf.matchers.iter().map(|matcher| matcher.compile());
     matchers.collect::<Result<_, _>>().map_err(|error| EvalError::invalid(error.to_string()))
 }
 

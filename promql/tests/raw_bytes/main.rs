@@ -10,6 +10,7 @@ mod grammar;
 #[path = "../language/support.rs"]
 #[allow(dead_code, reason = "written for the tests of the language")]
 mod support;
+mod tables;
 mod texts;
 mod world;
 

@@ -212,6 +212,7 @@ fn selector() -> impl Strategy<Value = String> {
         "http_requests_total",
         "h_bucket",
         "extremes",
+        "dense_total",
         "target_info",
         "nothing",
     ])

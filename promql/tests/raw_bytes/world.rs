@@ -108,7 +108,7 @@ impl Question {
 }
 
 /// Enough for honest questions about this little world.
-fn limits() -> EvalLimits {
+pub fn limits() -> EvalLimits {
     EvalLimits {
         max_series: 1_000,
         max_samples: 10_000,
@@ -120,7 +120,7 @@ fn limits() -> EvalLimits {
 }
 
 /// Counters, gauges, gaps, marks of staleness, buckets, and values and times at their ends.
-static DATA: LazyLock<Vec<Series>> = LazyLock::new(|| {
+pub static DATA: LazyLock<Vec<Series>> = LazyLock::new(|| {
     let minutes = |count: i64| (0..count).map(|minute| minute * 60_000);
     let gauge = |scale: f64| minutes(12).map(move |t| (t, ((t / 7_000) % 11) as f64 * scale));
     let mut data = vec![
@@ -150,6 +150,11 @@ static DATA: LazyLock<Vec<Series>> = LazyLock::new(|| {
         let version = if instance == "0" { "v1" } else { "v2" };
         let info = of("target_info", &[("version", version)]);
         data.push(Series::new(&info, minutes(12).map(|t| (t, 1.0))));
+    }
+    for name in ["x", "y"] {
+        // So many samples that windows cross the edges of cells as states.
+        let often = (0..72).map(|index: i64| (index * 10_000, ((index * 7) % 50) as f64 * 0.1));
+        data.push(Series::new(&[("__name__", "dense_total"), ("a", name)], often));
     }
     let far = i64::MAX / 16;
     let ends = [i64::MIN, -far - 1, -far, -1, 0, 1, 299_999, 300_000, far, far + 1, i64::MAX];
