@@ -16,7 +16,7 @@ pub struct EvalLimits {
     pub max_subquery_steps: u64,
     /// Values that are held at once (50,000,000): of rows, of states and of samples that cross
     /// edges, of all parts of the expression together. More: memory, 8 bytes for a value of a row,
-    /// 16 for a sample, and up to 72 for the state of a group.
+    /// 16 for a sample, 40 for the state of a group, and 100 for one of `stddev`.
     pub max_values: u64,
     /// Bytes of the labels of all series that one part of the expression makes (512 MiB).
     pub max_label_bytes: u64,
