@@ -8,7 +8,7 @@ use crate::aggregate::{Groups, keep_ranked};
 use crate::eval::EvalError;
 use crate::frame::{Row, nothing};
 use crate::labels::Labels;
-use crate::limits::EvalLimits;
+use crate::limits::{EvalLimits, Tally};
 use crate::window::{ABSENT, Fold, RangeFunction, Samples, is_absent, slide};
 
 /// A leaf over the samples of one span.
@@ -22,6 +22,7 @@ pub struct LeafRun<'a> {
     series: u64,
     samples: u64,
     held: u64,
+    tally: Tally,
 }
 
 impl<'a> LeafRun<'a> {
@@ -64,7 +65,7 @@ impl<'a> LeafRun<'a> {
             metrics: std::collections::BTreeSet::new(),
         };
         let values = nothing(steps);
-        Self { leaf, limits, part, values, series: 0, samples: 0, held: 0 }
+        Self { leaf, limits, part, values, series: 0, samples: 0, held: 0, tally: limits.tally() }
     }
 
     /// Takes in the samples of one series within the span, in time order. A series comes once.
@@ -110,6 +111,9 @@ impl<'a> LeafRun<'a> {
             return Ok(());
         }
         let windows = self.leaf.windows.part(&self.part.complete);
+        if function.looks_at_all() {
+            self.tally.window_samples(windows.samples_in_all(samples.ts))?;
+        }
         slide(function, samples, windows, &mut self.values);
         if self.values.iter().all(|value| is_absent(*value)) {
             return Ok(());
@@ -165,8 +169,7 @@ impl<'a> LeafRun<'a> {
         if count == 0 {
             return Ok(());
         }
-        let needs_samples = matches!(Fold::new(function), Fold::Raw(..));
-        if needs_samples || steps * SAMPLES_PER_STATE >= count {
+        if function.looks_at_all() || steps * SAMPLES_PER_STATE >= count {
             let (mut ts, mut values) = (Vec::with_capacity(count), Vec::with_capacity(count));
             let mut next = 0;
             for needed in needed {

@@ -54,6 +54,15 @@ fn subqueries_in_subqueries_add_up_and_do_not_multiply() {
 }
 
 #[test]
+fn long_windows_at_many_steps_do_not_go_on_for_hours() {
+    // A hundred and seventy thousand windows of as many samples.
+    for function in ["mad_over_time", "deriv", "stddev_over_time"] {
+        let text = format!("max_over_time({function}(vector(time())[2d:1s])[2d:1s])");
+        assert_eq!(limit_met(&text), "max_window_samples");
+    }
+}
+
+#[test]
 fn a_range_of_a_millisecond_and_steps_of_years_cost_nothing() {
     let years = 365 * 86_400_000;
     let spec = QuerySpec::range(0, 10_000 * years, years);

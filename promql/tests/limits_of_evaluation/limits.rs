@@ -100,6 +100,28 @@ fn only_so_many_values_are_held_at_once() {
 }
 
 #[test]
+fn windows_look_at_only_so_many_samples() {
+    // Ten series whose windows have up to six samples at twelve steps.
+    let needed = 10 * (1 + 2 + 3 + 4 + 5 + 6 * 7);
+    for text in [
+        "mad_over_time(foo[1m])",
+        "quantile_over_time(time() / 1000, foo[1m])",
+        "deriv(foo[1m:10s])",
+        "increase(foo[1m] anchored)",
+    ] {
+        let limits = EvalLimits { max_window_samples: needed, ..usual() };
+        assert_eq!(said(text, limits), "", "{text}");
+        let limits = EvalLimits { max_window_samples: needed - 1, ..usual() };
+        let message = "query needs more than 569 samples in the windows of one function; the limit \
+                       is max_window_samples";
+        assert_eq!(said(text, limits), message, "{text}");
+    }
+    // Others slide along, however long their windows are.
+    let limits = EvalLimits { max_window_samples: 0, ..usual() };
+    assert_eq!(said("sum_over_time(foo[1m]) + rate(foo[1m]) + max_over_time(foo[1m])", limits), "");
+}
+
+#[test]
 fn the_labels_of_a_series_grow_only_so_large() {
     let limits = EvalLimits { max_series_label_bytes: 100, ..usual() };
     let message = "query needs more than 100 bytes of labels in one series; the limit is \

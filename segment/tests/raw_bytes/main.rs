@@ -206,13 +206,14 @@ fn forged_ends_of_files_do_no_harm() {
     let files = files();
     let forger = Forger::new(&files);
     let in_place = damage().prop_filter_map("keeps the length", Damage::in_place);
-    let refused = fuzz(cases() / 2, (vec(in_place, 1..4), any::<bool>()), |(damages, of_series)| {
-        Ok(read(&forger.with_end(of_series, |end| {
-            let mut bytes = end.to_vec();
-            damages.iter().for_each(|damage| damage.apply(&mut bytes));
-            end.copy_from_slice(&bytes);
-        })))
-    });
+    let refused =
+        fuzz(cases() / 2, (vec(in_place, 1..4), any::<bool>()), |(damages, of_series)| {
+            Ok(read(&forger.with_end(of_series, |end| {
+                let mut bytes = end.to_vec();
+                damages.iter().for_each(|damage| damage.apply(&mut bytes));
+                end.copy_from_slice(&bytes);
+            })))
+        });
     assert!(refused > 0, "most changes make no sense");
 }
 
