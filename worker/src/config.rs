@@ -357,8 +357,8 @@ mod tests {
         assert!(two.contains("both given"), "{two}");
         assert!(refused(|config| config.worker_id = Some("a/b".into())).contains("worker_id"));
         for url in ["worker:9471", "http://", "http://worker/base", "ftp://worker"] {
-            let mut config = WorkerConfig::default();
-            config.advertise = Some(url.into());
+            let advertise = Some(url.into());
+            let config = WorkerConfig { advertise, ..WorkerConfig::default() };
             assert!(config.check().unwrap_err().to_string().contains("without a path"), "{url}");
         }
     }

@@ -61,9 +61,11 @@ mod tests {
 
     #[test]
     fn what_is_printed_reads_back_the_same() {
-        let mut config = WorkerConfig::default();
-        config.worker_id = Some("worker-3".into());
-        config.data_dir = Some("some where/with \"quotes\"".into());
+        let config = WorkerConfig {
+            worker_id: Some("worker-3".into()),
+            data_dir: Some("some where/with \"quotes\"".into()),
+            ..WorkerConfig::default()
+        };
         for config in [config, WorkerConfig::default()] {
             let text = config.to_toml();
             assert_eq!(toml::from_str::<WorkerConfig>(&text), Ok(config), "{text}");
