@@ -17,7 +17,7 @@ use super::culprit::{self, Blame};
 use super::data::World;
 use super::dice::Dice;
 use super::explained::{CHANCE, ROUNDING, Seen, reason};
-use super::grammar::Question;
+use super::grammar::{Question, When};
 use super::outcome::Outcome;
 use super::peer::PeerError;
 use super::{rewrite, script, shrink};
@@ -193,12 +193,17 @@ fn known_reason(
 ) -> Result<Option<&'static str>, PeerError> {
     Ok(match culprit::blame(asker, data, question, pair)? {
         // It is no expression for us, so it has no parts.
-        Blame::None => reason(Seen { part: None, peer: &pair.peer, ours: &pair.ours, difference }),
+        Blame::None => {
+            let Pair { peer, ours, .. } = pair;
+            let instant = matches!(question.when, When::Instant(_));
+            reason(Seen { part: None, instant, peer, ours, difference })
+        }
         Blame::Rounding => Some(ROUNDING),
         Blame::Part(culprit) => match &culprit.pair.verdict {
             Verdict::Differ(difference) => {
                 let Pair { peer, ours, .. } = &culprit.pair;
-                reason(Seen { part: Some(&culprit.expr), peer, ours, difference })
+                let instant = matches!(culprit.question.when, When::Instant(_));
+                reason(Seen { part: Some(&culprit.expr), instant, peer, ours, difference })
             }
             Verdict::SameBits | Verdict::Close => None,
         },
@@ -269,7 +274,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for found in &self.differences {
             let (seed, nth) = found.origin;
-            writeln!(f, "--- seed {seed}, question {nth}: {:?}", found.question.when)?;
+            let delayed = if found.question.delayed_name_removal { ", delayed" } else { "" };
+            writeln!(f, "--- seed {seed}, question {nth}: {:?}{delayed}", found.question.when)?;
             writeln!(f, "    {}", found.question.text)?;
             writeln!(f, "    {}", found.difference)?;
             if let Some(script) = &found.script {
