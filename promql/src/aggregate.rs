@@ -2,6 +2,7 @@
 //! merged, to the same bits in any order.
 
 mod rank;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,6 +16,7 @@ use crate::number::in_full;
 use crate::window::is_absent;
 
 pub use rank::{Rank, keep_ranked, members_of_groups};
+pub use wire::{GroupColumns, StateColumns};
 
 /// Aggregations that make one series of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ mod values;
 use std::collections::BTreeSet;
 
 use tributary_promql::Expr;
+use tributary_promql::duration_expr::DurationValue;
 use tributary_promql::expr::Call;
 use tributary_promql::op::AggregateOp;
 
@@ -88,11 +89,8 @@ pub const EXPLANATIONS: &[Explanation] = &[
     },
     Explanation {
         reason: "An operator after `offset -(…)` belongs to the duration in 3.5, and no longer does.",
-        applies: |seen| match (seen.part, seen.errors()) {
-            (Some(Expr::Binary(_)), (Some(peer), ours)) => {
-                let is_refused = |text: &str| text.contains("parse error: ");
-                is_refused(peer) && !ours.is_some_and(is_refused)
-            }
+        applies: |seen| match seen.part {
+            Some(Expr::Binary(binary)) => has_computed_offset(&binary.lhs),
             _ => false,
         },
     },
@@ -331,6 +329,17 @@ fn refusals(one: &str, other: &str) -> bool {
 
 fn contains_subquery(part: &Expr) -> bool {
     matches!(part, Expr::Subquery(_)) || part.children().into_iter().any(contains_subquery)
+}
+
+/// A selector or a subquery with arithmetic in its offset.
+fn has_computed_offset(part: &Expr) -> bool {
+    let offset = match part {
+        Expr::Vector(vector) => &vector.offset,
+        Expr::Matrix(matrix) => &matrix.vector.offset,
+        Expr::Subquery(subquery) => &subquery.offset,
+        _ => &None,
+    };
+    matches!(offset, Some(DurationValue::Computed(_)))
 }
 
 fn contains_paren(part: &Expr) -> bool {
