@@ -75,6 +75,21 @@ pub enum Part {
     Syntax(Syntax),
 }
 
+impl Part {
+    /// The function, aggregation or operator that an expression is, parentheses taken off.
+    pub fn of(expr: &Expr) -> Option<Self> {
+        Some(match expr {
+            Expr::Paren(paren) => return Self::of(&paren.expr),
+            Expr::Call(call) => Self::Function(call.function.name),
+            Expr::Aggregate(aggregate) => Self::Aggregation(aggregate.op.text()),
+            Expr::Binary(binary) => Self::Operator(binary.op.text()),
+            Expr::Unary(_) => Self::Syntax(Syntax::Negation),
+            Expr::Subquery(_) => Self::Syntax(Syntax::Subquery),
+            Expr::Matrix(_) | Expr::Number(_) | Expr::String(_) | Expr::Vector(_) => return None,
+        })
+    }
+}
+
 /// Parts of the language that are neither functions nor operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Syntax {

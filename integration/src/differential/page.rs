@@ -114,7 +114,10 @@ impl Counts {
              floats: native histograms\nare not there yet, so functions and operators that only make \
              sense for them answer with nothing, as\nPrometheus' do for floats. `pairs` counts the \
              questions that contain something, `with values` those\nof them whose answer is not empty, \
-             and `reasons` names the differences that were met in them.\n",
+             and `reasons` names the differences that begin \
+             there, with the
+same operands on both sides.
+",
             self.version
         );
         page.push_str("\n## Functions\n\n");
@@ -227,7 +230,7 @@ fn support(function: &Function) -> String {
 }
 
 /// A function that answers with nothing for floats.
-fn is_native(name: &str) -> bool {
+pub fn is_native(name: &str) -> bool {
     ["avg", "count", "stddev", "stdvar", "sum"]
         .iter()
         .any(|of| name.strip_prefix("histogram_") == Some(of))
