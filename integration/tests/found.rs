@@ -14,7 +14,7 @@ const SAME_LABELS: &str = "vector cannot contain metrics with the same labelset"
 /// Names of metrics are dropped at once.
 fn outcome(text: &str) -> Outcome {
     let series = |name: &str| {
-        let labels = Labels::new([("__name__", name), ("job", "x")]).unwrap();
+        let labels = Labels::new([("__name__", name), ("job", "x")]).expect("no label twice");
         (labels, (0..=6).map(|n| (i64::from(n) * 10_000, f64::from(n))).collect())
     };
     let data = data_set([series("a_total"), series("b_total")]);

@@ -3,17 +3,19 @@
 //! here is what has changed since version 3.5.
 
 mod notes;
+mod trees;
 mod values;
 
-use std::collections::BTreeSet;
-
 use tributary_promql::Expr;
-use tributary_promql::duration_expr::DurationValue;
 use tributary_promql::expr::Call;
-use tributary_promql::op::AggregateOp;
+use tributary_promql::op::{AggregateOp, BinaryOp};
 
 use super::compare::Difference;
 use super::outcome::Outcome;
+use trees::{
+    contains_call, contains_paren, contains_subquery, has_ambiguous_absence, has_computed_offset,
+    is_moved_window_of_fixed, literal, repeats, without_parens,
+};
 
 /// A difference in a part of an expression whose operands are the same on both sides.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +82,13 @@ pub const EXPLANATIONS: &[Explanation] = &[
         },
     },
     Explanation {
+        reason: "A duration that is not a number is refused here; Prometheus computes nonsense.",
+        applies: |seen| match (seen.part, seen.errors()) {
+            (None, (None, Some(ours))) => ours.ends_with("parse error: duration out of range"),
+            _ => false,
+        },
+    },
+    Explanation {
         reason: "Series that end up with the same labels, but never at the same time, are one series; \
                  in 3.5 that is an error, and in the newest Prometheus it still is for some functions.",
         applies: |seen| {
@@ -107,16 +116,32 @@ pub const EXPLANATIONS: &[Explanation] = &[
         },
     },
     Explanation {
-        reason: "Prometheus looks at the texts that label_replace and label_join are given before it \
-                 evaluates their vector, so that of two errors it tells the other one.",
-        applies: |seen| match (seen.call(), seen.errors()) {
-            (Some(call), (Some(peer), Some(_))) => {
-                call.function.name.starts_with("label_")
-                    && peer.starts_with("invalid ")
-                    && peer.contains(&format!(" in {}(): ", call.function.name))
+        reason: "Which of two errors is told: Prometheus looks at the texts that label_replace and \
+                 label_join are given before it evaluates their vector, and at the one of \
+                 count_values only when it is its turn.",
+        applies: |seen| match seen.errors() {
+            (Some(peer), Some(ours)) => {
+                let about_text = |error: &str| {
+                    error.starts_with("invalid ") && error.contains(" in label_")
+                        || error.starts_with("invalid label name ")
+                };
+                about_text(peer) || about_text(ours)
             }
             _ => false,
         },
+    },
+    Explanation {
+        reason: "quantile warns of the least and the greatest of its wrong parameters, whether there \
+                 are series or not; 3.5 warns of every one it meets.",
+        applies: |seen| {
+            seen.aggregation() == Some(AggregateOp::Quantile)
+                && notes::of_quantiles(seen.difference)
+        },
+    },
+    Explanation {
+        reason: "Prometheus forgets the offset of a subquery where a selector inside has an `@` and \
+                 the window begins with the query.",
+        applies: |seen| seen.part.is_some_and(is_moved_window_of_fixed) && seen.values().is_some(),
     },
     Explanation {
         reason: "histogram_fraction now takes the first bucket of a classic histogram to begin at \
@@ -176,7 +201,7 @@ pub const EXPLANATIONS: &[Explanation] = &[
         applies: |seen| {
             // Of values that are the same but for their last bits, no digit is left.
             let close = |peer: f64, ours: f64| {
-                values::near(peer, ours, 1e-5) || (peer.abs() < 1e-20 && ours.abs() < 1e-20)
+                values::near(peer, ours, 1e-5) || (peer.abs() < 1e-12 && ours.abs() < 1e-12)
             };
             seen.deviates() && seen.values().is_some_and(|(peer, ours)| close(peer, ours))
         },
@@ -227,8 +252,28 @@ pub const EXPLANATIONS: &[Explanation] = &[
         reason: "Go's logarithm is wrong below the smallest normal number on the machines of today's \
                  servers.",
         applies: |seen| {
-            let below = |value: f64| value < f64::MIN_POSITIVE.ln();
-            seen.calls("ln") && seen.values().is_some_and(|(_, ours)| below(ours))
+            let Some((_, ours)) = seen.values() else { return false };
+            match seen.part {
+                Some(Expr::Binary(power)) if power.op == BinaryOp::Pow => {
+                    let bound = |exponent: f64| f64::MIN_POSITIVE.powf(exponent);
+                    literal(&power.rhs).is_some_and(|y| y > 0.0 && ours < bound(y))
+                }
+                _ => seen.calls("ln") && ours < f64::MIN_POSITIVE.ln(),
+            }
+        },
+    },
+    Explanation {
+        reason: "count_values makes labels of all digits of its values, the last bits included.",
+        applies: |seen| match seen.part {
+            Some(Expr::Aggregate(aggregate)) if aggregate.op == AggregateOp::CountValues => {
+                let label = aggregate.param.as_deref().and_then(|param| match param {
+                    Expr::String(string) => string.text(),
+                    _ => None,
+                });
+                let close = |label| values::close_labels(seen.peer, seen.ours, label);
+                seen.about_series() && label.is_some_and(close)
+            }
+            _ => false,
         },
     },
     Explanation {
@@ -327,69 +372,6 @@ fn refusals(one: &str, other: &str) -> bool {
     }
 }
 
-fn contains_subquery(part: &Expr) -> bool {
-    matches!(part, Expr::Subquery(_)) || part.children().into_iter().any(contains_subquery)
-}
-
-/// A selector or a subquery with arithmetic in its offset.
-fn has_computed_offset(part: &Expr) -> bool {
-    let offset = match part {
-        Expr::Vector(vector) => &vector.offset,
-        Expr::Matrix(matrix) => &matrix.vector.offset,
-        Expr::Subquery(subquery) => &subquery.offset,
-        _ => &None,
-    };
-    matches!(offset, Some(DurationValue::Computed(_)))
-}
-
-fn contains_paren(part: &Expr) -> bool {
-    matches!(part, Expr::Paren(_)) || part.children().into_iter().any(contains_paren)
-}
-
-/// `absent` of a selector with several matchers of one label, here or further down. Further down,
-/// since asking for the part alone prints it, and with it sorts the matchers.
-fn has_ambiguous_absence(part: &Expr) -> bool {
-    let matchers = match part {
-        Expr::Call(call) if call.function.name.starts_with("absent") => {
-            match without_parens(&call.args[0]) {
-                Expr::Vector(vector) => vector.matchers.as_slice(),
-                Expr::Matrix(matrix) => matrix.vector.matchers.as_slice(),
-                _ => &[],
-            }
-        }
-        _ => &[],
-    };
-    let names: BTreeSet<&str> = matchers.iter().map(|one| one.name.as_str()).collect();
-    names.len() < matchers.len() || part.children().into_iter().any(has_ambiguous_absence)
-}
-
-/// A function or an aggregation stands in it more than once.
-fn repeats(part: &Expr) -> bool {
-    fn collect<'a>(part: &'a Expr, names: &mut Vec<&'a str>) {
-        match part {
-            Expr::Call(call) => names.push(call.function.name),
-            Expr::Aggregate(aggregate) => names.push(aggregate.op.text()),
-            _ => {}
-        }
-        part.children().into_iter().for_each(|child| collect(child, names));
-    }
-    let mut names = Vec::new();
-    collect(part, &mut names);
-    names.iter().collect::<BTreeSet<_>>().len() < names.len()
-}
-
-fn contains_call(part: &Expr, name: &str) -> bool {
-    matches!(part, Expr::Call(call) if call.function.name == name)
-        || part.children().into_iter().any(|child| contains_call(child, name))
-}
-
-fn without_parens(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Paren(paren) => without_parens(&paren.expr),
-        other => other,
-    }
-}
-
 /// The side of an operator that an error about two matching series is about.
 fn duplicates(error: &str) -> Option<&str> {
     error.strip_prefix("found duplicate series for the match group ")?;
@@ -457,6 +439,6 @@ mod tests {
         let peer = Some("invalid destination label name in label_join(): ");
         assert!(explained(Some("label_join(a, \"\", \"\")"), peer, Some("other")));
         assert!(!explained(Some("label_join(a, \"\", \"\")"), peer, None));
-        assert!(!explained(Some("label_replace(a, \"\", \"\", \"\", \"\")"), peer, Some("other")));
+        assert!(!explained(Some("a + b"), Some("some"), Some("other")));
     }
 }

@@ -52,6 +52,29 @@ pub(super) fn same_count(peer: &Outcome, ours: &Outcome) -> bool {
     counts(peer) == counts(ours)
 }
 
+/// At every time, the numbers that a label spells are the same within the tolerance.
+pub(super) fn close_labels(peer: &Outcome, ours: &Outcome, label: &str) -> bool {
+    let numbers = |outcome: &Outcome| -> Option<Vec<(i64, Vec<f64>)>> {
+        let spelt = |(t, series): (&i64, &Vec<(Labels, f64)>)| {
+            let numbers = series.iter().map(|(labels, _)| labels.value(label).parse::<f64>().ok());
+            let mut numbers = numbers.collect::<Option<Vec<f64>>>()?;
+            numbers.sort_by(f64::total_cmp);
+            Some((*t, numbers))
+        };
+        instants(outcome).iter().map(spelt).collect()
+    };
+    match (numbers(peer), numbers(ours)) {
+        (Some(peer), Some(ours)) => {
+            let close = |(one, other): (&f64, &f64)| close(*one, *other);
+            peer.len() == ours.len()
+                && peer.iter().zip(&ours).all(|((t, peer), (t2, ours))| {
+                    t == t2 && peer.len() == ours.len() && peer.iter().zip(ours).all(close)
+                })
+        }
+        _ => false,
+    }
+}
+
 /// Apart by no more than a share of the larger one.
 pub(super) fn near(one: f64, other: f64, share: f64) -> bool {
     (one - other).abs() <= share * one.abs().max(other.abs())
@@ -125,6 +148,10 @@ mod tests {
         assert!(!ambiguous(&vector(&[("1", 0.0), ("10", 0.0), ("0.1", 0.0)]), "__name__"));
         assert!(ambiguous(&vector(&[("0.5", 0.0), ("0.05", 0.0)]), "__name__"));
         assert!(ambiguous(&vector(&[("", 0.0), ("a", 0.0)]), "__name__"));
+        let spelt = |number: &str| vector(&[(number, 1.0)]);
+        assert!(close_labels(&spelt("0.1"), &spelt("0.10000000000000001"), "__name__"));
+        assert!(!close_labels(&spelt("0.1"), &spelt("0.2"), "__name__"));
+        assert!(!close_labels(&spelt("a"), &spelt("a"), "__name__"));
         assert!(near(1.0, 1.001, 0.01) && !near(1.0, 1.1, 0.01) && !near(f64::NAN, 1.0, 1.0));
     }
 }
