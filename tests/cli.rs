@@ -62,10 +62,11 @@ fn text(path: &Path) -> &str {
 fn help_names_the_commands_and_the_exit_codes() {
     let help = said(&["--help"], 0);
     for word in
-        ["promqltest", "simulate", "replay", "completions", "Exit codes:", "a promise was broken"]
+        ["import", "segments", "promqltest", "simulate", "replay", "completions", "Exit codes:"]
     {
         assert!(help.contains(word), "{word} is missing in {help}");
     }
+    assert!(help.contains("a promise was broken"), "{help}");
     assert!(said(&["simulate", "--help"], 0).contains("--seeds"));
     assert!(said(&["replay", "--help"], 0).contains("Exit codes:"));
 }
@@ -79,7 +80,7 @@ fn version_is_the_packages() {
 fn completions_know_the_commands() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = said(&["completions", shell], 0);
-        for command in ["promqltest", "simulate", "replay", "completions"] {
+        for command in ["import", "segments", "promqltest", "simulate", "replay", "completions"] {
             assert!(script.contains(command), "{command} is missing for {shell}");
         }
     }

@@ -23,6 +23,8 @@ pub struct EvalFlow<'a> {
     /// Steps whose values were given out.
     done: usize,
     annotations: Annotations,
+    /// What is the same at every step, once it is known.
+    once: Vec<Option<Value>>,
 }
 
 /// The values of some steps, in time order.
@@ -34,6 +36,34 @@ pub struct FlowChunk {
     pub rows: Vec<Row>,
 }
 
+/// Chunks put together.
+#[derive(Clone, Debug, Default)]
+pub struct Gathered {
+    series: BTreeMap<Labels, Points>,
+}
+
+impl Gathered {
+    /// Takes the next chunk.
+    pub fn take(&mut self, chunk: FlowChunk) {
+        for row in chunk.rows {
+            let points = self
+                .series
+                .entry(row.labels.clone())
+                .or_insert_with(|| Points { labels: row.labels, ..Points::default() });
+            let values = chunk.ts.iter().zip(&row.values);
+            for (t, value) in values.filter(|(_, value)| !is_absent(**value)) {
+                points.ts.push(*t);
+                points.values.push(*value);
+            }
+        }
+    }
+
+    /// All series, by labels.
+    pub fn finish(self) -> Data {
+        Data::Matrix(self.series.into_values().collect())
+    }
+}
+
 impl<'a> EvalFlow<'a> {
     /// Begins; for every leaf of the plan there will be parts of these spans and places.
     pub fn new(plan: &'a Plan, expected: Vec<Vec<(TimeSpan, u32)>>) -> Self {
@@ -42,7 +72,8 @@ impl<'a> EvalFlow<'a> {
         let merges = merges
             .map(|(planned, expected)| MergeSorted::new(&planned.leaf, expected, limits))
             .collect();
-        Self { plan, merges, done: 0, annotations: Annotations::default() }
+        let once = vec![None; plan.once];
+        Self { plan, merges, done: 0, annotations: Annotations::default(), once }
     }
 
     /// Takes a part of a leaf.
@@ -116,7 +147,8 @@ impl<'a> EvalFlow<'a> {
 
     fn evaluator(&mut self) -> Evaluator<'_> {
         let annotations = std::mem::take(&mut self.annotations);
-        Evaluator { merges: &self.merges, options: &self.plan.options, annotations }
+        let (merges, options) = (&self.merges, &self.plan.options);
+        Evaluator { merges, options, annotations, once: &mut self.once }
     }
 
     /// The rows as the answer has them: names that lost their meaning are gone.
@@ -151,21 +183,11 @@ impl<'a> EvalFlow<'a> {
     }
 
     fn range(&mut self) -> Result<Data, EvalError> {
-        let mut series: BTreeMap<Labels, Points> = BTreeMap::new();
+        let mut gathered = Gathered::default();
         while let Some(chunk) = self.next_chunk()? {
-            for row in chunk.rows {
-                let points = series
-                    .entry(row.labels.clone())
-                    .or_insert_with(|| Points { labels: row.labels, ..Points::default() });
-                let there =
-                    chunk.ts.iter().zip(&row.values).filter(|(_, value)| !is_absent(**value));
-                for (t, value) in there {
-                    points.ts.push(*t);
-                    points.values.push(*value);
-                }
-            }
+            gathered.take(chunk);
         }
-        Ok(Data::Matrix(series.into_values().collect()))
+        Ok(gathered.finish())
     }
 
     fn samples(&mut self) -> Result<Data, EvalError> {

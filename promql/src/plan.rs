@@ -15,7 +15,7 @@ use crate::eval::range::{RangeInput, SmoothedNode, WindowRule};
 use crate::eval::{CallSite, EvalError, Steps};
 use crate::expr::{Aggregate, At, Binary, Call, Expr, Extension, Sign, Subquery, VectorSelector};
 use crate::leaf::{Leaf, LeafOutput, NameRule, Pushed, PushedOp};
-use crate::matcher::Matcher;
+use crate::matcher::{Condition, METRIC_NAME, Matcher};
 use crate::op::AggregateOp;
 use crate::options::EvalOptions;
 use crate::value_type::ValueType;
@@ -55,6 +55,8 @@ pub struct Plan {
     pub(crate) root: Root,
     pub(crate) grid: Steps,
     pub(crate) is_instant: bool,
+    /// How many parts are evaluated once.
+    pub(crate) once: usize,
     pub(crate) options: EvalOptions,
 }
 
@@ -131,7 +133,7 @@ pub fn plan(expr: &Expr, spec: QuerySpec, options: &EvalOptions) -> Result<Plan,
         step: PromDuration::from_millis(spec.step.unwrap_or(0)),
         range: PromDuration::from_millis(spec.end - spec.start),
     };
-    let mut planner = Planner { options, times, spec, leaves: Vec::new() };
+    let mut planner = Planner { options, times, spec, leaves: Vec::new(), once: 0 };
     let place = Place { grid, reach: Reach::After(0) };
     let root = match expr.without_parens() {
         Expr::Matrix(_) | Expr::Subquery(_) => {
@@ -141,8 +143,8 @@ pub fn plan(expr: &Expr, spec: QuerySpec, options: &EvalOptions) -> Result<Plan,
         _ => Root::Value(planner.node(expr, &place)?),
     };
     let is_instant = spec.step.is_none();
-    let options = options.clone();
-    Ok(Plan { leaves: planner.leaves, root, grid, is_instant, options })
+    let Planner { leaves, once, .. } = planner;
+    Ok(Plan { leaves, root, grid, is_instant, once, options: options.clone() })
 }
 
 fn grid_of(spec: QuerySpec, options: &EvalOptions) -> Result<Steps, EvalError> {
@@ -168,16 +170,24 @@ struct Planner<'a> {
     times: QueryTimes,
     spec: QuerySpec,
     leaves: Vec<PlannedLeaf>,
+    /// How many parts are evaluated once.
+    once: usize,
 }
 
 impl Planner<'_> {
     /// The node of an expression; one that is the same at every step is evaluated once.
     fn node(&mut self, expr: &Expr, place: &Place) -> Result<ExecNode, EvalError> {
         if place.grid.count > 1 && invariant::is_invariant(expr) && invariant::is_worth_it(expr) {
-            let node = Box::new(self.step_node(expr, &place.once())?);
-            return Ok(ExecNode::Once { at: place.grid.start, node });
+            let node = self.step_node(expr, &place.once())?;
+            return Ok(self.once(node, place));
         }
         self.step_node(expr, place)
+    }
+
+    /// A node that is evaluated at the first of some steps and repeated.
+    fn once(&mut self, node: ExecNode, place: &Place) -> ExecNode {
+        self.once += 1;
+        ExecNode::Once { at: place.grid.start, node: Box::new(node), number: self.once - 1 }
     }
 
     fn step_node(&mut self, expr: &Expr, place: &Place) -> Result<ExecNode, EvalError> {
@@ -238,6 +248,7 @@ impl Planner<'_> {
             node.param.as_ref().map_or(node.span, |param| param.without_parens().span());
         if let ExecNode::Leaf(leaf) = &expr
             && self.leaves[leaf.leaf].leaf.pushed.is_none()
+            && !may_collide(&self.leaves[leaf.leaf].leaf)
             && let Some(op) = self.pushed_op(node.op, param.as_ref())
         {
             let grouping = node.grouping.clone();
@@ -408,4 +419,14 @@ impl Planner<'_> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         Ok(Place { grid: Steps { start, step, count }, reach: place.reach.of(rule) })
     }
+}
+
+/// Whether series of a leaf may end up with the same labels: their names go at once, and no matcher
+/// makes sure that there is only one. That is an error which only all series together can show, so
+/// they must not be aggregated apart.
+fn may_collide(leaf: &Leaf) -> bool {
+    let one_name = |matcher: &Matcher| {
+        matcher.name == METRIC_NAME && matches!(matcher.condition, Condition::Equal(_))
+    };
+    leaf.name == NameRule::DropNow && !leaf.matchers.iter().any(one_name)
 }

@@ -5,7 +5,8 @@ use tributary_promql::leaf::{LeafRun, TimeSpan};
 use tributary_promql::matcher::CompiledMatcher;
 use tributary_promql::window::Samples;
 use tributary_promql::{
-    Answer, EvalFlow, EvalLimits, EvalOptions, Labels, Plan, PlannedLeaf, QuerySpec, parse, plan,
+    Answer, EvalFlow, EvalLimits, EvalOptions, Gathered, Labels, Plan, PlannedLeaf, QuerySpec,
+    parse, plan,
 };
 
 use crate::cut::{Cell, cut};
@@ -22,10 +23,13 @@ pub struct LocalEngine {
     pub cuts: Option<u64>,
     /// The seed by which parts arrive out of order.
     pub arrival: Option<u64>,
+    /// Range queries are answered chunk by chunk, as parts arrive.
+    pub streamed: bool,
 }
 
 /// The ways every case of a script is run: in one cell, without pushdown, and for each seed cut
-/// into cells, whose parts arrive in order or not, with pushdown or without.
+/// into cells, whose parts arrive in order or not, with pushdown or without, all at once or one by
+/// one.
 pub fn local_ways(seeds: u64) -> Vec<Way> {
     let way = |name: String, engine: LocalEngine| -> Way { (name, Box::new(engine)) };
     let whole = LocalEngine::default();
@@ -38,6 +42,8 @@ pub fn local_ways(seeds: u64) -> Vec<Way> {
         ways.push(way(format!("cut by seed {seed}"), cut));
         let name = format!("cut by seed {seed}, out of order");
         ways.push(way(name, LocalEngine { arrival: Some(seed), ..cut }));
+        let name = format!("cut by seed {seed}, streamed");
+        ways.push(way(name, LocalEngine { streamed: true, ..cut }));
         let name = format!("cut by seed {seed}, no pushdown");
         ways.push(way(name, LocalEngine { without_pushdown: true, ..cut }));
     }
@@ -60,26 +66,33 @@ impl Engine for LocalEngine {
             Time::Range { start, end, step } => QuerySpec::range(start, end, step),
         };
         let plan = plan(&expr, spec, &options).map_err(|error| error.to_string())?;
-        self.run(&plan, data, &options.limits)
+        let streamed = self.streamed && matches!(query.time, Time::Range { .. });
+        self.run(&plan, data, &options.limits, streamed)
     }
 }
 
 impl LocalEngine {
-    fn run(&self, plan: &Plan, data: &DataSet, limits: &EvalLimits) -> Result<Answer, String> {
+    fn run(
+        &self,
+        plan: &Plan,
+        data: &DataSet,
+        limits: &EvalLimits,
+        streamed: bool,
+    ) -> Result<Answer, String> {
         let cells = match self.cuts {
             Some(seed) => cut(data, seed),
             None => {
                 vec![Cell { from: i64::MIN, to: i64::MAX, shard: 0, data: data.clone() }]
             }
         };
+        let matchers = plan.leaves.iter().map(compiled).collect::<Result<Vec<_>, _>>()?;
         let mut parts = Vec::new();
-        for (number, planned) in plan.leaves.iter().enumerate() {
-            let matchers = compiled(planned)?;
-            for cell in &cells {
+        for cell in &cells {
+            for (number, (planned, matchers)) in plan.leaves.iter().zip(&matchers).enumerate() {
                 let span = TimeSpan { from: cell.from, to: cell.to };
                 let mut run = LeafRun::new(&planned.leaf, span, cell.shard, limits);
                 let series = cell.data.series().iter();
-                for (labels, samples) in series.filter(|(labels, _)| fits(&matchers, labels)) {
+                for (labels, samples) in series.filter(|(labels, _)| fits(matchers, labels)) {
                     let samples = Samples { ts: &samples.ts, values: &samples.values };
                     run.push(labels, samples).map_err(|error| error.to_string())?;
                 }
@@ -94,8 +107,16 @@ impl LocalEngine {
         if let Some(seed) = self.arrival {
             SplitMix::new(seed).shuffle(&mut parts);
         }
+        let mut gathered = Gathered::default();
         for (leaf, part) in parts {
             flow.add(leaf, part);
+            while streamed && let Some(chunk) = flow.next_chunk().map_err(|e| e.to_string())? {
+                gathered.take(chunk);
+            }
+        }
+        if streamed && !plan.leaves.is_empty() {
+            let annotations = flow.annotations().clone();
+            return Ok(Answer { data: gathered.finish(), annotations });
         }
         flow.answer().map_err(|error| error.to_string())
     }

@@ -12,6 +12,7 @@ mod run;
 mod sorter;
 
 use std::collections::{BTreeSet, HashMap};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub struct ImportOptions {
     pub max_series: u32,
     /// Threads that write segments (one for each core).
     pub threads: usize,
-    /// Where runs are put aside (the system's place for temporary files).
+    /// Where runs are put aside (the system's place for temporary files). Made where it is missing.
     pub temporary_directory: PathBuf,
     /// How segments are written.
     pub write: WriteOptions,
@@ -187,8 +188,8 @@ impl Importer {
         self.parser.series_count()
     }
 
-    /// Writes all segments into a directory. `name` gives each its name; the names are distinct
-    /// for distinct keys. On an error no segment stays.
+    /// Writes all segments into a directory, which is made where it is missing. `name` gives each
+    /// its name; the names are distinct for distinct keys. On an error no segment stays.
     pub fn finish(
         mut self,
         directory: &Path,
@@ -198,6 +199,7 @@ impl Importer {
         self.send_buffer(&parser)?;
         let sorted = self.sorter.finish().map_err(ImportError::Temporary)?;
         let families = families(&parser, sorted.labels.iter().map(|labels| labels.metric()));
+        fs::create_dir_all(directory).map_err(WriteError::from)?;
         let keys: BTreeSet<_> = sorted.runs.iter().flat_map(run::Run::sections).collect();
         Assembly {
             options: &self.options,

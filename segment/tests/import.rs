@@ -254,8 +254,10 @@ fn a_failed_import_leaves_nothing_behind() {
     assert!(left.iter().all(|name| *last == **name), "{left:?}");
     assert!(Directory::names(&directory.tmp()).is_empty());
 
+    // A file where there should be a directory: none can be made there.
+    fs::write(directory.0.join("file"), "").unwrap();
     let nowhere =
-        ImportOptions { temporary_directory: directory.0.join("gone"), ..small(1, 20_000) };
+        ImportOptions { temporary_directory: directory.0.join("file/in"), ..small(1, 20_000) };
     let mut importer = Importer::new(nowhere);
     let result = importer.read_text(text(&lines).as_bytes(), Format::OpenMetrics, |_| {});
     assert!(matches!(result, Err(ImportError::Temporary(_))));

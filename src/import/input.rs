@@ -60,7 +60,7 @@ impl Source {
                 if metadata.is_dir() {
                     return Err(io::ErrorKind::IsADirectory.into());
                 }
-                Ok(metadata.is_file().then(|| metadata.len()))
+                Ok(metadata.is_file().then_some(metadata.len()))
             }
         }
     }

@@ -22,8 +22,9 @@ impl Progress {
     /// Begins with no bytes read, of so many where that is known.
     pub(super) fn start(total_bytes: Option<u64>) -> Self {
         let template = match total_bytes {
-            Some(_) => "{bar:30} {bytes} of {total_bytes}, {msg}, {eta} left",
-            None => "{spinner} {bytes}, {msg}",
+            // Fits a terminal of 80 columns.
+            Some(_) => "{bar:16} {bytes}/{total_bytes} {msg} {eta}",
+            None => "{spinner} {bytes} {msg}",
         };
         let style = ProgressStyle::with_template(template).expect("the template is well formed");
         // Few frames: drawing takes time from the import.

@@ -135,10 +135,10 @@ fn write(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
     for path in &answer.would_remove {
         writeln!(out, "{path}")?;
     }
-    let would = if answer.dry_run { "would be removed" } else { "removed" };
+    let removed = if answer.dry_run { "would remove" } else { "removed" };
     writeln!(
         out,
-        "{} files without a segment or of removed ones {would} ({} bytes), {} unfinished ones {would}",
+        "{removed} {} files that no live segment names ({} bytes) and {} unfinished ones",
         grouped(answer.files as u64),
         grouped(answer.bytes),
         grouped(answer.unfinished as u64)

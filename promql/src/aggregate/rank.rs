@@ -2,7 +2,7 @@
 //! and the survivors again gives what ranking all of them gives.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::expr::Grouping;
 use crate::frame::Row;
@@ -59,7 +59,7 @@ pub fn keep_ranked(rows: &mut Vec<Row>, grouping: &Grouping, rank_at: impl Fn(us
 
 /// The numbers of the rows of each group, groups in the order of their first rows.
 pub fn members_of_groups(rows: &[Row], grouping: &Grouping) -> Vec<Vec<usize>> {
-    let mut places = HashMap::new();
+    let mut places = BTreeMap::new();
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         let place = *places.entry(grouping.key(&row.labels)).or_insert(groups.len());

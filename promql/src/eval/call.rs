@@ -1,7 +1,6 @@
 //! Functions of vectors, scalars and strings, whole rows of values at a time. Functions of windows
 //! are the leaves' business, and what depends on the query alone is the plan's: `start()`, `end()`,
 //! `step()`, `range()`, and the labels that `absent()` gives.
-#![cfg_attr(not(test), expect(dead_code, reason = "the tree of evaluation calls these"))]
 
 mod bucket;
 mod date;
@@ -14,15 +13,14 @@ mod template;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::vec;
 
 use super::{CallSite, Context, EvalError, Value};
 use crate::frame::{Frame, Row, SameLabels, nothing, present};
 use crate::labels::Labels;
-use crate::window::is_absent;
+use crate::window::{ABSENT, is_absent};
 
-#[cfg_attr(not(test), expect(unused_imports, reason = "the tree of evaluation calls these"))]
 pub(crate) use info::{info, info_matchers};
 
 /// What a call is worth, given what its arguments are worth. Arguments have the types and the
@@ -96,7 +94,7 @@ pub(crate) fn absent(labels: Labels, arg: &Frame, ctx: &Context) -> Frame {
     for row in &arg.rows {
         for (value, there) in values.iter_mut().zip(&row.values) {
             if !is_absent(*there) {
-                *value = crate::window::ABSENT;
+                *value = ABSENT;
             }
         }
     }
@@ -176,7 +174,7 @@ fn settled(mut rows: Vec<Row>, ctx: &Context) -> Result<Frame, EvalError> {
         return Ok(Frame::collect(rows)?);
     }
     rows.retain(Row::has_values);
-    let mut seen = HashSet::with_capacity(rows.len());
+    let mut seen = BTreeSet::new();
     if !rows.iter().all(|row| seen.insert(&row.labels)) {
         return Err(SameLabels.into());
     }

@@ -33,6 +33,8 @@ pub enum ExecNode {
         at: i64,
         /// What is evaluated there.
         node: Box<ExecNode>,
+        /// Which of the query's parts of this kind it is.
+        number: usize,
     },
     /// An instant selector with `smoothed`.
     Smoothed(SmoothedNode),
@@ -106,6 +108,8 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) merges: &'a [MergeSorted<'a>],
     pub(crate) options: &'a EvalOptions,
     pub(crate) annotations: Annotations,
+    /// What is the same at every step, once it is known.
+    pub(crate) once: &'a mut Vec<Option<Value>>,
 }
 
 /// Some of the steps of a query or subquery.
@@ -142,9 +146,17 @@ impl ExecNode {
             Self::Number(number) => Value::Scalar(vec![*number; chunk.len()]),
             Self::String(bytes) => Value::String(bytes.clone()),
             Self::Leaf(node) => Value::Vector(node.eval(evaluator, chunk)?),
-            Self::Once { at, node } => {
-                let grid = Steps { start: *at, step: 1, count: 1 };
-                repeated(node.eval(evaluator, &Chunk::all(grid))?, chunk.len())
+            Self::Once { at, node, number } => {
+                let value = match evaluator.once[*number].take() {
+                    Some(value) => value,
+                    None => {
+                        let grid = Steps { start: *at, step: 1, count: 1 };
+                        node.eval(evaluator, &Chunk::all(grid))?
+                    }
+                };
+                let repeated = repeated(&value, chunk.len());
+                evaluator.once[*number] = Some(value);
+                repeated
             }
             Self::Smoothed(node) => Value::Vector(node.eval(evaluator, chunk)?),
             Self::Range(node) => Value::Vector(node.eval(evaluator, chunk)?),
@@ -285,13 +297,17 @@ impl Evaluator<'_> {
 }
 
 /// A value of one step at each of several.
-fn repeated(value: Value, count: usize) -> Value {
+fn repeated(value: &Value, count: usize) -> Value {
     match value {
         Value::Scalar(values) => Value::Scalar(vec![values[0]; count]),
-        Value::String(bytes) => Value::String(bytes),
+        Value::String(bytes) => Value::String(bytes.clone()),
         Value::Vector(frame) => {
-            let rows = frame.rows.into_iter().filter(|row| !is_absent(row.values[0]));
-            let rows = rows.map(|row| Row { values: vec![row.values[0]; count], ..row });
+            let rows = frame.rows.iter().filter(|row| !is_absent(row.values[0]));
+            let rows = rows.map(|row| Row {
+                labels: row.labels.clone(),
+                drop_name: row.drop_name,
+                values: vec![row.values[0]; count],
+            });
             Value::Vector(Frame { rows: rows.collect() })
         }
     }

@@ -174,8 +174,7 @@ proptest! {
         let mut order = order;
         while !parts.is_empty() {
             order = order.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            #[expect(clippy::cast_possible_truncation, reason = "any number will do")]
-            let at = (order >> 33) as usize % parts.len();
+            let at = usize::try_from(order >> 33).unwrap() % parts.len();
             merge.add(parts.swap_remove(at));
         }
         prop_assert_eq!(merge.complete_before(), i64::MAX);

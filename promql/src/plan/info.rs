@@ -25,7 +25,7 @@ impl Planner<'_> {
         let leaf = self.leaf(&matchers, &rule, output, NameRule::Keep, &steps);
         let mut times = ExecNode::Leaf(LeafNode { leaf, counters: None, bad_quantile: None });
         if is_fixed {
-            times = ExecNode::Once { at: place.grid.start, node: Box::new(times) };
+            times = self.once(times, place);
         }
         Ok(ExecNode::Info(Box::new(InfoNode { base, times, selector })))
     }

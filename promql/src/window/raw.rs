@@ -1,5 +1,7 @@
 //! Functions that need all samples of their window: deviations, quantiles, regressions, smoothing.
 
+use std::cmp::Ordering;
+
 use super::fold::{seconds, to_f64};
 use super::{ABSENT, RangeFunction, Samples, Window, Windows};
 use crate::exact::ExactSum;
@@ -42,9 +44,48 @@ pub(super) fn slide(
     windows: Windows,
     out: &mut [f64],
 ) {
+    if let RangeFunction::Quantile(q) = function {
+        return slide_quantile(q, samples, windows, out);
+    }
     let mut scratch = Vec::new();
     for ((window, within), out) in windows.over(samples.ts).zip(out) {
         *out = value(function, samples.part(within), window, &mut scratch);
+    }
+}
+
+/// Quantiles of every window: the values in hand stay sorted while samples come and go.
+fn slide_quantile(q: f64, samples: Samples<'_>, windows: Windows, out: &mut [f64]) {
+    let mut sorted: Vec<f64> = Vec::new();
+    let mut held = 0..0;
+    for ((_, within), out) in windows.over(samples.ts).zip(out) {
+        let apart = within.start >= held.end;
+        // Many at once are cheaper to sort than to put in their places one by one.
+        if apart || within.end - held.end > sorted.len() {
+            sorted.clear();
+            sorted.extend_from_slice(&samples.values[within.clone()]);
+            sorted.sort_unstable_by(by_value);
+        } else {
+            for gone in &samples.values[held.start..within.start] {
+                let at = sorted.partition_point(|value| by_value(value, gone).is_lt());
+                sorted.remove(at);
+            }
+            for come in &samples.values[held.end..within.end] {
+                let at = sorted.partition_point(|value| by_value(value, come).is_lt());
+                sorted.insert(at, *come);
+            }
+        }
+        held = within;
+        *out = if sorted.is_empty() { ABSENT } else { quantile_of_sorted(q, &sorted) };
+    }
+}
+
+/// The order of values for quantiles: NaN before all numbers, and whatever else is equal told apart
+/// by its bits, so that the order they came in makes no difference.
+fn by_value(one: &f64, other: &f64) -> Ordering {
+    match (one.is_nan(), other.is_nan()) {
+        (false, false) => one.total_cmp(other),
+        (true, true) => one.to_bits().cmp(&other.to_bits()),
+        (one, other) => other.cmp(&one),
     }
 }
 
@@ -61,12 +102,21 @@ fn variance(values: &[f64]) -> f64 {
         squares.add(distance * distance);
         rests.add(distance);
     }
-    let rest = rests.value();
-    (squares.value() - rest * rest / to_f64(count)) / to_f64(count)
+    let (squares, rest) = (squares.value(), rests.value());
+    if squares == f64::INFINITY {
+        // Beyond what a float can hold; so may be what comes back, and infinity less infinity is none.
+        return squares;
+    }
+    (squares - rest * rest / to_f64(count)) / to_f64(count)
 }
 
 /// A quantile of the values, by linear interpolation between the two nearest. Sorts them.
 pub fn quantile(q: f64, values: &mut [f64]) -> f64 {
+    values.sort_unstable_by(by_value);
+    quantile_of_sorted(q, values)
+}
+
+fn quantile_of_sorted(q: f64, values: &[f64]) -> f64 {
     if values.is_empty() || q.is_nan() {
         return f64::NAN;
     }
@@ -76,11 +126,6 @@ pub fn quantile(q: f64, values: &mut [f64]) -> f64 {
     if q > 1.0 {
         return f64::INFINITY;
     }
-    // NaN sorts before all numbers.
-    values.sort_unstable_by(|a, b| match (a.is_nan(), b.is_nan()) {
-        (false, false) => a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal),
-        (a, b) => b.cmp(&a),
-    });
     let rank = q * to_f64(values.len() as u64 - 1);
     let weight = rank - rank.floor();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index")]

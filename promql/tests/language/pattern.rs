@@ -3,7 +3,7 @@
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 use regex::{Regex, RegexBuilder};
 use tributary_promql::Limits;
-use tributary_promql::pattern::{Pattern, PatternError};
+use tributary_promql::pattern::{CapturingPattern, Pattern, PatternError};
 
 fn parse(pattern: &str) -> Result<Pattern, PatternError> {
     Pattern::parse(pattern, Limits::default().max_pattern_size)
@@ -284,6 +284,20 @@ proptest! {
         if let Ok(pattern) = parse(&source) {
             prop_assert_eq!(pattern.as_str(), &source);
             prop_assert_eq!(pattern.matches_empty(), compiled(&pattern).is_match(""));
+        }
+    }
+
+    #[test]
+    fn groups_change_nothing_about_what_matches(source in patterns(), value in "[ab\\n]{0,4}") {
+        let most = Limits::default().max_pattern_size;
+        match (parse(&source), CapturingPattern::parse(&source, most)) {
+            (Ok(plain), Ok(capturing)) => {
+                let regex = RegexBuilder::new(capturing.translated()).size_limit(256 << 20).build();
+                let regex = regex.unwrap();
+                prop_assert_eq!(regex.is_match(&value), compiled(&plain).is_match(&value));
+                prop_assert_eq!(regex.captures_len(), capturing.group_names().len() + 1);
+            }
+            (plain, capturing) => prop_assert_eq!(plain.err(), capturing.err()),
         }
     }
 

@@ -74,6 +74,8 @@ impl RunWriter {
         // Named as unfinished files in a store's folder are, so that cleaning finds it.
         let name = format!("tributary-import-{}.run#{number}", std::process::id());
         let path = directory.join(name);
+        // It may be long since the last run, and an empty folder is what cleaning takes away.
+        fs::create_dir_all(directory)?;
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
         let removed = cfg!(unix) && fs::remove_file(&path).is_ok();
         Ok(Self {

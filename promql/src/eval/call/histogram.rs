@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use super::bucket::{self, Bucket};
 use super::settled;
 use crate::annotation::Forced;
-use crate::eval::{CallSite, Context, EvalError};
+use crate::eval::{CallSite, Context, EvalError, bad_quantile};
 use crate::frame::{Frame, Row, nothing, present};
 use crate::labels::Labels;
-use crate::number::{in_open_metrics, in_short, parse_float};
+use crate::number::{in_open_metrics, parse_float};
 use crate::quote::quoted;
 use crate::span::Span;
 use crate::window::is_absent;
@@ -102,9 +102,7 @@ fn check_quantiles(span: Span, qs: &[f64], ctx: &mut Context) {
     let mut before = None;
     for q in qs.iter().filter(|q| !bucket::is_quantile(**q)) {
         if before != Some(q.to_bits()) {
-            let got = in_short(*q);
-            let message = format!("quantile value should be between 0 and 1, got {got}");
-            ctx.annotations.warn(span, message);
+            ctx.annotations.warn(span, bad_quantile(*q));
         }
         before = Some(q.to_bits());
     }

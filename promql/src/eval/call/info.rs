@@ -63,8 +63,7 @@ pub(crate) fn info(
         selector.iter().filter(|matcher| matcher.name != METRIC_NAME).cloned().collect();
     let is_info = |row: &Row| names.iter().all(|matcher| matcher.matches(row.labels.metric()));
     let (same, enriched): (Vec<Row>, Vec<Row>) = base.rows.into_iter().partition(is_info);
-    let asked_at = steps_with_values(same.iter().chain(&enriched), ctx.steps.count);
-    let infos = Infos::of_targets(&enriched, info_times, &asked_at)?;
+    let infos = Infos::of_targets(&enriched, info_times, ctx.steps.count)?;
     let mut rows = same;
     for row in enriched {
         infos.enrich(row, &data, &mut rows)?;
@@ -77,77 +76,83 @@ fn compiled(matchers: &[Matcher]) -> Result<Vec<CompiledMatcher>, EvalError> {
     compiled.map_err(|error| EvalError::invalid(error.to_string()))
 }
 
-fn steps_with_values<'a>(rows: impl Iterator<Item = &'a Row>, steps: usize) -> Vec<bool> {
-    let mut there = vec![false; steps];
-    for row in rows {
-        for (there, value) in there.iter_mut().zip(&row.values) {
-            *there |= !is_absent(*value);
-        }
-    }
-    there
-}
-
 /// For every info metric and target, which info series counts at each step.
 struct Infos<'a> {
     series: Vec<&'a Row>,
-    /// By the metric's name, then by the labels that tell targets apart.
-    newest: BTreeMap<&'a str, BTreeMap<Labels, Vec<Option<usize>>>>,
+    /// By the metric's name, then by the labels that tell targets apart: a row of `newest`.
+    places: BTreeMap<&'a str, BTreeMap<Labels, usize>>,
+    newest: Vec<Vec<Option<usize>>>,
 }
 
 impl<'a> Infos<'a> {
-    /// Takes the info series of the targets of `base`. Two samples of the same time for one target
-    /// are an error, at steps at which anything is asked.
-    fn of_targets(
-        base: &[Row],
-        info_times: &'a Frame,
-        asked_at: &[bool],
-    ) -> Result<Self, EvalError> {
-        let targets = IDENTIFYING.map(|name| {
-            let values: BTreeSet<&str> =
-                base.iter().filter_map(|row| row.labels.get(name)).collect();
-            (name, values)
-        });
-        let mut infos = Self { series: Vec::new(), newest: BTreeMap::new() };
-        if targets.iter().all(|(_, values)| values.is_empty()) {
-            return Ok(infos);
-        }
-        for row in &info_times.rows {
-            // An identifying label that no series has may have any value.
-            let wanted = targets
-                .iter()
-                .all(|(name, values)| values.is_empty() || values.contains(row.labels.value(name)));
-            if wanted && row.has_values() {
-                infos.add(row, asked_at)?;
+    /// Finds the info series of the targets of `base`, at every step those of the series that are
+    /// there: what a step is worth never depends on other steps.
+    fn of_targets(base: &[Row], info_times: &'a Frame, steps: usize) -> Result<Self, EvalError> {
+        let series: Vec<&Row> = info_times.rows.iter().collect();
+        let mut infos = Self { series, places: BTreeMap::new(), newest: Vec::new() };
+        let places: Vec<usize> =
+            info_times.rows.iter().map(|row| infos.place_of(row, steps)).collect();
+        let mut wanted = Vec::new();
+        for step in 0..steps {
+            let there = |row: &Row, step: usize| !is_absent(row.values[step]);
+            let changed = |row: &Row| step == 0 || there(row, step) != there(row, step - 1);
+            if base.iter().any(changed) {
+                wanted = infos.of_series(base.iter().filter(|row| there(row, step)));
+            }
+            for index in &wanted {
+                infos.take(*index, places[*index], step)?;
             }
         }
         Ok(infos)
     }
 
-    fn add(&mut self, row: &'a Row, asked_at: &[bool]) -> Result<(), EvalError> {
-        let this = self.series.len();
-        self.series.push(row);
-        let targets = self.newest.entry(row.labels.metric()).or_default();
-        let newest = targets
-            .entry(row.labels.only(&IDENTIFYING))
-            .or_insert_with(|| vec![None; row.values.len()]);
-        for (step, held) in newest.iter_mut().enumerate() {
-            let time = row.values[step];
-            if is_absent(time) || !asked_at[step] {
-                continue;
+    fn place_of(&mut self, row: &'a Row, steps: usize) -> usize {
+        let targets = self.places.entry(row.labels.metric()).or_default();
+        let newest = &mut self.newest;
+        *targets.entry(row.labels.only(&IDENTIFYING)).or_insert_with(|| {
+            newest.push(vec![None; steps]);
+            newest.len() - 1
+        })
+    }
+
+    /// The info series that some series ask for: those whose identifying labels have values that
+    /// occur, each for itself. One that does not occur at all may have any value.
+    fn of_series<'b>(&self, base: impl Iterator<Item = &'b Row> + Clone) -> Vec<usize> {
+        let targets = IDENTIFYING.map(|name| {
+            let values = base.clone().filter_map(move |row| row.labels.get(name));
+            (name, values.collect::<BTreeSet<&str>>())
+        });
+        if targets.iter().all(|(_, values)| values.is_empty()) {
+            return Vec::new();
+        }
+        let wanted = |row: &Row| {
+            targets
+                .iter()
+                .all(|(name, values)| values.is_empty() || values.contains(row.labels.value(name)))
+        };
+        (0..self.series.len()).filter(|index| wanted(self.series[*index])).collect()
+    }
+
+    /// Takes in the sample of an info series at a step. Two of the same time for one target are an
+    /// error.
+    fn take(&mut self, index: usize, place: usize, step: usize) -> Result<(), EvalError> {
+        let row = self.series[index];
+        let time = row.values[step];
+        if is_absent(time) {
+            return Ok(());
+        }
+        let held = &mut self.newest[place][step];
+        match held.map(|held| self.series[held]) {
+            Some(existing) if existing.values[step] > time => {}
+            Some(existing) if existing.values[step] == time => {
+                let millis = (time * 1000.0).round();
+                return Err(EvalError::invalid(format!(
+                    "found duplicate series for info metric: existing {} @ {millis}, new {} @ {millis}",
+                    existing.labels.braced(),
+                    row.labels.braced(),
+                )));
             }
-            let existing = held.map(|index| self.series[index]);
-            match existing {
-                Some(existing) if existing.values[step] > time => {}
-                Some(existing) if existing.values[step] == time => {
-                    let millis = (time * 1000.0).round();
-                    return Err(EvalError::invalid(format!(
-                        "found duplicate series for info metric: existing {} @ {millis}, new {} @ {millis}",
-                        existing.labels.braced(),
-                        row.labels.braced(),
-                    )));
-                }
-                _ => *held = Some(this),
-            }
+            _ => *held = Some(index),
         }
         Ok(())
     }
@@ -156,11 +161,9 @@ impl<'a> Infos<'a> {
     /// labels added.
     fn enrich(&self, row: Row, data: &[Matcher], out: &mut Vec<Row>) -> Result<(), EvalError> {
         let target = row.labels.only(&IDENTIFYING);
-        let metrics: Vec<&[Option<usize>]> = self
-            .newest
-            .values()
-            .filter_map(|targets| Some(targets.get(&target)?.as_slice()))
-            .collect();
+        let places = self.places.values().filter_map(|targets| targets.get(&target));
+        let metrics: Vec<&[Option<usize>]> =
+            places.map(|place| self.newest[*place].as_slice()).collect();
         // Without an info series a label that is asked for is empty.
         let may_lack_info = data.iter().all(Matcher::matches_empty);
         let mut parts: BTreeMap<Vec<usize>, Vec<f64>> = BTreeMap::new();

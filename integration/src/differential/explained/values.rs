@@ -1,0 +1,106 @@
+//! Answers that are the same in some respect.
+
+use std::collections::BTreeMap;
+
+use tributary_promql::{Data, Labels};
+
+use crate::differential::compare::close;
+use crate::differential::outcome::Outcome;
+
+/// The same values for the same series, apart from the names of metrics.
+pub(super) fn same_without_names(peer: &Outcome, ours: &Outcome) -> bool {
+    let unnamed = |outcome: &Outcome| {
+        let mut all = instants(outcome);
+        for series in all.values_mut() {
+            for (labels, _) in series.iter_mut() {
+                *labels = labels.without_name();
+            }
+            series.sort_by(|a, b| a.0.cmp(&b.0));
+        }
+        all
+    };
+    let (peer, ours) = (unnamed(peer), unnamed(ours));
+    peer.len() == ours.len()
+        && peer.iter().zip(&ours).all(|((t, peer), (t2, ours))| {
+            let same = |(a, b): (&(Labels, f64), &(Labels, f64))| a.0 == b.0 && close(a.1, b.1);
+            t == t2 && peer.len() == ours.len() && peer.iter().zip(ours).all(same)
+        })
+}
+
+/// The same values at every time, whichever series have them.
+pub(super) fn same_apart_from_labels(peer: &Outcome, ours: &Outcome) -> bool {
+    let (peer, ours) = (instants(peer), instants(ours));
+    let sorted = |series: &[(Labels, f64)]| {
+        let mut values: Vec<f64> = series.iter().map(|one| one.1).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    };
+    peer.len() == ours.len()
+        && peer.iter().zip(&ours).all(|((t, peer), (t2, ours))| {
+            let (peer, ours) = (sorted(peer), sorted(ours));
+            t == t2
+                && peer.len() == ours.len()
+                && peer.iter().zip(&ours).all(|(peer, ours)| close(*peer, *ours))
+        })
+}
+
+/// As many series at every time.
+pub(super) fn same_count(peer: &Outcome, ours: &Outcome) -> bool {
+    let counts = |outcome: &Outcome| -> Vec<(i64, usize)> {
+        instants(outcome).iter().map(|(t, series)| (*t, series.len())).collect()
+    };
+    counts(peer) == counts(ours)
+}
+
+/// Apart by no more than a share of the larger one.
+pub(super) fn near(one: f64, other: f64, share: f64) -> bool {
+    (one - other).abs() <= share * one.abs().max(other.abs())
+}
+
+/// The series at every time.
+fn instants(outcome: &Outcome) -> BTreeMap<i64, Vec<(Labels, f64)>> {
+    let mut all: BTreeMap<i64, Vec<(Labels, f64)>> = BTreeMap::new();
+    if let Outcome::Answered(told) = outcome {
+        match &told.data {
+            Data::Vector { t, series } if !series.is_empty() => {
+                all.insert(*t, series.clone());
+            }
+            Data::Matrix(series) => {
+                for one in series {
+                    for (t, value) in one.ts.iter().zip(&one.values) {
+                        all.entry(*t).or_default().push((one.labels.clone(), *value));
+                    }
+                }
+            }
+            Data::Vector { .. } | Data::Scalar { .. } | Data::String { .. } => {}
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::differential::outcome::Told;
+
+    fn vector(series: &[(&str, f64)]) -> Outcome {
+        let labels = |name: &str| Labels::new([("__name__", name)]).unwrap();
+        let series = series.iter().map(|(name, value)| (labels(name), *value)).collect();
+        let data = Data::Vector { t: 1, series };
+        Outcome::Answered(Told { data, warnings: BTreeSet::new(), infos: BTreeSet::new() })
+    }
+
+    #[test]
+    fn answers_are_the_same_in_what_is_asked_for_only() {
+        let one = vector(&[("a", 1.0), ("b", 2.0)]);
+        let swapped = vector(&[("c", 2.0), ("a", 1.0)]);
+        let other = vector(&[("a", 1.0), ("b", 3.0)]);
+        assert!(same_apart_from_labels(&one, &swapped) && !same_apart_from_labels(&one, &other));
+        assert!(same_count(&one, &other) && !same_count(&one, &vector(&[("a", 1.0)])));
+        assert!(same_without_names(&vector(&[("a", 1.0)]), &vector(&[("b", 1.0)])));
+        assert!(!same_without_names(&vector(&[("a", 1.0)]), &vector(&[("b", 2.0)])));
+        assert!(near(1.0, 1.001, 0.01) && !near(1.0, 1.1, 0.01) && !near(f64::NAN, 1.0, 1.0));
+    }
+}
