@@ -12,6 +12,7 @@ pub mod explained;
 pub mod grammar;
 pub mod ours;
 pub mod outcome;
+pub mod page;
 pub mod peer;
 pub mod rewrite;
 pub mod run;

@@ -8,6 +8,7 @@ mod values;
 use std::collections::BTreeSet;
 
 use tributary_promql::Expr;
+use tributary_promql::duration_expr::DurationValue;
 use tributary_promql::expr::Call;
 use tributary_promql::op::AggregateOp;
 
@@ -19,6 +20,8 @@ use super::outcome::Outcome;
 pub struct Seen<'a> {
     /// The part; none if the question is no expression for us.
     pub part: Option<&'a Expr>,
+    /// It was asked for one instant only.
+    pub instant: bool,
     /// What came of it there.
     pub peer: &'a Outcome,
     /// What came of it here.
@@ -34,6 +37,8 @@ pub struct Explanation {
     pub reason: &'static str,
     applies: fn(Seen<'_>) -> bool,
 }
+
+const SAME_LABELS: &str = "vector cannot contain metrics with the same labelset";
 
 /// The reason that is found by asking for the operands, so that it is no row of the table.
 pub const ROUNDING: &str = "An operand differs within the tolerance, and what is computed from it \
@@ -59,7 +64,7 @@ pub const EXPLANATIONS: &[Explanation] = &[
         reason: "Two series of one side that match the same one are now an error for a comparison \
                  that filters, even where it lets only one of them through.",
         applies: |seen| match (seen.part, seen.errors()) {
-            (Some(Expr::Binary(binary)), (None, Some(ours))) => {
+            (Some(Expr::Binary(binary)), (_, Some(ours))) => {
                 binary.op.is_comparison()
                     && !binary.return_bool
                     && ours.starts_with("multiple matches for labels: ")
@@ -68,35 +73,35 @@ pub const EXPLANATIONS: &[Explanation] = &[
         },
     },
     Explanation {
-        reason: "A text that is no expression is refused at the same place in other words.",
+        reason: "A text that is no expression is refused in other words or at another place.",
         applies: |seen| match (seen.part, seen.errors()) {
-            (None, (Some(peer), Some(ours))) => {
-                let place = |text: &str| {
-                    text.find("parse error: unexpected").map(|at| text[..at].to_owned())
-                };
-                place(peer).is_some_and(|peer| Some(peer) == place(ours))
-            }
+            (None, (Some(peer), Some(ours))) => refusals(peer, ours),
             _ => false,
         },
     },
     Explanation {
+        reason: "Series that end up with the same labels, but never at the same time, are one series; \
+                 in 3.5 that is an error, and in the newest Prometheus it still is for some functions.",
+        applies: |seen| {
+            let over_time = !seen.instant || seen.part.is_some_and(contains_subquery);
+            over_time && seen.errors() == (Some(SAME_LABELS), None)
+        },
+    },
+    Explanation {
         reason: "An operator after `offset -(…)` belongs to the duration in 3.5, and no longer does.",
-        applies: |seen| match (seen.part, seen.errors()) {
-            (Some(Expr::Binary(_)), (Some(peer), ours)) => {
-                let is_refused = |text: &str| text.contains("parse error: ");
-                is_refused(peer) && !ours.is_some_and(is_refused)
-            }
+        applies: |seen| match seen.part {
+            Some(Expr::Binary(binary)) => has_computed_offset(&binary.lhs),
             _ => false,
         },
     },
     Explanation {
         reason: "A number of series that is NaN or too large is now refused in other words, and even \
                  where there are no series.",
-        applies: |seen| match (seen.aggregation(), seen.errors()) {
-            (Some(op), (peer, Some(ours))) => {
+        applies: |seen| match seen.errors() {
+            (peer, Some(ours)) => {
                 let starts = ["Scalar value ", "Parameter value ", "Ratio value "];
                 let is_refused = |text: &str| starts.iter().any(|start| text.starts_with(start));
-                takes_some(op) && is_refused(ours) && peer.is_none_or(is_refused)
+                is_refused(ours) && peer.is_none_or(is_refused)
             }
             _ => false,
         },
@@ -130,7 +135,8 @@ pub const EXPLANATIONS: &[Explanation] = &[
             let of_subquery = |call: &Call| matches!(call.args.last(), Some(Expr::Subquery(_)));
             seen.calls("last_over_time")
                 && seen.call().is_some_and(of_subquery)
-                && values::same_without_names(seen.peer, seen.ours)
+                && (seen.about_series() && values::same_without_names(seen.peer, seen.ours)
+                    || seen.errors() == (None, Some(SAME_LABELS)))
         },
     },
     Explanation {
@@ -150,25 +156,13 @@ pub const EXPLANATIONS: &[Explanation] = &[
     Explanation {
         reason: "Which label absent takes from a selector that has several matchers of it depends \
                  on how the storage has sorted them; ours are in the order they are printed.",
-        applies: |seen| {
-            let selector = match seen.call() {
-                Some(call) if call.function.name.starts_with("absent") => &call.args[0],
-                _ => return false,
-            };
-            let matchers = match without_parens(selector) {
-                Expr::Vector(vector) => &vector.matchers,
-                Expr::Matrix(matrix) => &matrix.vector.matchers,
-                _ => return false,
-            };
-            let names: BTreeSet<&str> = matchers.iter().map(|one| one.name.as_str()).collect();
-            names.len() < matchers.len() && matches!(seen.difference, Difference::Series { .. })
-        },
+        applies: |seen| seen.part.is_some_and(has_ambiguous_absence),
     },
     Explanation {
         reason: "Of equal values ours keep the first in the order of labels; in Prometheus topk and \
                  bottomk keep what a heap happens to keep, and limitk what comes first, which after \
                  an operator, an aggregation or a histogram function is up to chance.",
-        applies: |seen| match seen.aggregation() {
+        applies: |seen| match seen.aggregation().filter(|_| seen.about_series()) {
             Some(AggregateOp::Topk | AggregateOp::Bottomk) => {
                 values::same_apart_from_labels(seen.peer, seen.ours)
             }
@@ -180,8 +174,11 @@ pub const EXPLANATIONS: &[Explanation] = &[
         reason: "Standard deviations and variances lose digits in Prometheus where the mean is large \
                  against them; ours are exact.",
         applies: |seen| {
-            seen.deviates()
-                && seen.values().is_some_and(|(peer, ours)| values::near(peer, ours, 1e-5))
+            // Of values that are the same but for their last bits, no digit is left.
+            let close = |peer: f64, ours: f64| {
+                values::near(peer, ours, 1e-5) || (peer.abs() < 1e-20 && ours.abs() < 1e-20)
+            };
+            seen.deviates() && seen.values().is_some_and(|(peer, ours)| close(peer, ours))
         },
     },
     Explanation {
@@ -190,6 +187,40 @@ pub const EXPLANATIONS: &[Explanation] = &[
         applies: |seen| {
             let beyond = |(peer, ours): (f64, f64)| peer.is_nan() && ours.is_infinite();
             seen.deviates() && seen.values().is_some_and(beyond)
+        },
+    },
+    Explanation {
+        reason: "A sum that leaves the range of floats on its way stays infinite or NaN in \
+                 Prometheus; ours is exact to the end.",
+        applies: |seen| {
+            let sums = match (seen.aggregation(), seen.call()) {
+                (Some(op), _) => matches!(op, AggregateOp::Sum | AggregateOp::Avg),
+                (_, Some(call)) => matches!(call.function.name, "sum_over_time" | "avg_over_time"),
+                _ => false,
+            };
+            sums && seen.values().is_some_and(|(peer, _)| !peer.is_finite())
+        },
+    },
+    Explanation {
+        reason: "Go's hyperbolic functions are infinite a little before their values are.",
+        applies: |seen| {
+            let edge = |(peer, ours): (f64, f64)| peer.is_infinite() && ours.abs() > f64::MAX / 2.5;
+            (seen.calls("sinh") || seen.calls("cosh")) && seen.values().is_some_and(edge)
+        },
+    },
+    Explanation {
+        reason: "The natural order of labels has two answers in Prometheus for an empty value and \
+                 for numbers like 5 and 05, so that sort_by_label leaves them in any order.",
+        applies: |seen| match seen.call() {
+            Some(call) if call.function.name.starts_with("sort_by_label") => {
+                let names = call.args[1..].iter().filter_map(|arg| match arg {
+                    Expr::String(string) => string.text(),
+                    _ => None,
+                });
+                matches!(seen.difference, Difference::Order)
+                    && names.into_iter().any(|name| values::ambiguous(seen.ours, name))
+            }
+            _ => false,
         },
     },
     Explanation {
@@ -212,11 +243,12 @@ pub const EXPLANATIONS: &[Explanation] = &[
     },
     Explanation {
         reason: "The place that an annotation names: Prometheus forgets where a subquery stands and \
-                 tells the beginning of the query, and 3.5 counts parentheses to what they enclose.",
+                 tells the beginning of the query, 3.5 counts parentheses to what they enclose, and of \
+                 several places one is told.",
         applies: |seen| {
-            let moved = |arg: &Expr| matches!(arg, Expr::Subquery(_) | Expr::Paren(_));
-            let moves = seen.part.is_some_and(|part| part.children().into_iter().any(moved));
-            moves && notes::same_but_for_places(seen.difference)
+            let moves =
+                |part: &Expr| contains_subquery(part) || contains_paren(part) || repeats(part);
+            seen.part.is_some_and(moves) && notes::same_but_for_places(seen.difference)
         },
     },
 ];
@@ -242,6 +274,11 @@ impl<'a> Seen<'a> {
             Difference::Value { peer, ours, .. } => Some((*peer, *ours)),
             _ => None,
         }
+    }
+
+    /// Only one side has some series.
+    fn about_series(self) -> bool {
+        matches!(self.difference, Difference::Series { .. })
     }
 
     fn call(self) -> Option<&'a Call> {
@@ -272,10 +309,73 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Aggregations that keep some of the series.
-fn takes_some(op: AggregateOp) -> bool {
-    use AggregateOp::{Bottomk, LimitRatio, Limitk, Topk};
-    matches!(op, Topk | Bottomk | Limitk | LimitRatio)
+/// Two errors about a text that is no expression: of other words at the same place, or of the same
+/// words at another.
+fn refusals(one: &str, other: &str) -> bool {
+    let parse = |text: &str| -> Option<(usize, usize, String)> {
+        let (place, words) = text.split_once(": parse error: ")?;
+        let (line, column) =
+            place.rsplit_once(char::is_whitespace).map_or(place, |at| at.1).split_once(':')?;
+        Some((line.parse().ok()?, column.parse().ok()?, words.to_owned()))
+    };
+    match (parse(one), parse(other)) {
+        (Some(one), Some(other)) => {
+            let near = one.0 == other.0 && one.1.abs_diff(other.1) <= 1;
+            one.2 == other.2 || near
+        }
+        _ => false,
+    }
+}
+
+fn contains_subquery(part: &Expr) -> bool {
+    matches!(part, Expr::Subquery(_)) || part.children().into_iter().any(contains_subquery)
+}
+
+/// A selector or a subquery with arithmetic in its offset.
+fn has_computed_offset(part: &Expr) -> bool {
+    let offset = match part {
+        Expr::Vector(vector) => &vector.offset,
+        Expr::Matrix(matrix) => &matrix.vector.offset,
+        Expr::Subquery(subquery) => &subquery.offset,
+        _ => &None,
+    };
+    matches!(offset, Some(DurationValue::Computed(_)))
+}
+
+fn contains_paren(part: &Expr) -> bool {
+    matches!(part, Expr::Paren(_)) || part.children().into_iter().any(contains_paren)
+}
+
+/// `absent` of a selector with several matchers of one label, here or further down. Further down,
+/// since asking for the part alone prints it, and with it sorts the matchers.
+fn has_ambiguous_absence(part: &Expr) -> bool {
+    let matchers = match part {
+        Expr::Call(call) if call.function.name.starts_with("absent") => {
+            match without_parens(&call.args[0]) {
+                Expr::Vector(vector) => vector.matchers.as_slice(),
+                Expr::Matrix(matrix) => matrix.vector.matchers.as_slice(),
+                _ => &[],
+            }
+        }
+        _ => &[],
+    };
+    let names: BTreeSet<&str> = matchers.iter().map(|one| one.name.as_str()).collect();
+    names.len() < matchers.len() || part.children().into_iter().any(has_ambiguous_absence)
+}
+
+/// A function or an aggregation stands in it more than once.
+fn repeats(part: &Expr) -> bool {
+    fn collect<'a>(part: &'a Expr, names: &mut Vec<&'a str>) {
+        match part {
+            Expr::Call(call) => names.push(call.function.name),
+            Expr::Aggregate(aggregate) => names.push(aggregate.op.text()),
+            _ => {}
+        }
+        part.children().into_iter().for_each(|child| collect(child, names));
+    }
+    let mut names = Vec::new();
+    collect(part, &mut names);
+    names.iter().collect::<BTreeSet<_>>().len() < names.len()
 }
 
 fn contains_call(part: &Expr, name: &str) -> bool {
@@ -309,7 +409,13 @@ mod tests {
         let text = |error: Option<&str>| error.map(str::to_owned);
         let difference = Difference::Error { peer: text(peer), ours: text(ours) };
         let (peer, ours) = (Outcome::Failed(String::new()), Outcome::Failed(String::new()));
-        let seen = Seen { part: part.as_ref(), peer: &peer, ours: &ours, difference: &difference };
+        let seen = Seen {
+            part: part.as_ref(),
+            instant: true,
+            peer: &peer,
+            ours: &ours,
+            difference: &difference,
+        };
         reason(seen).is_some()
     }
 
@@ -328,10 +434,11 @@ mod tests {
     }
 
     #[test]
-    fn a_text_must_be_refused_at_the_same_place() {
+    fn a_text_is_refused_at_the_same_place_or_in_the_same_words() {
         let peer = Some("1:3: parse error: unexpected identifier in offset");
         assert!(explained(None, peer, Some("1:3: parse error: unexpected <op:@>")));
-        assert!(!explained(None, peer, Some("1:4: parse error: unexpected <op:@>")));
+        assert!(!explained(None, peer, Some("1:9: parse error: unexpected <op:@>")));
+        assert!(explained(None, peer, Some("1:9: parse error: unexpected identifier in offset")));
         assert!(!explained(None, peer, None));
     }
 
@@ -344,7 +451,9 @@ mod tests {
         let (peer, ours) =
             (Some("Scalar value NaN overflows int64"), Some("Parameter value is NaN"));
         assert!(explained(Some("topk(NaN, a)"), peer, ours));
-        assert!(!explained(Some("quantile(NaN, a)"), peer, ours));
+        assert!(!explained(Some("topk(NaN, a)"), peer, Some("other")));
+        assert!(explained(Some("rate(a[5m:1m])"), Some(SAME_LABELS), None));
+        assert!(!explained(Some("rate(a[5m])"), Some(SAME_LABELS), None));
         let peer = Some("invalid destination label name in label_join(): ");
         assert!(explained(Some("label_join(a, \"\", \"\")"), peer, Some("other")));
         assert!(!explained(Some("label_join(a, \"\", \"\")"), peer, None));

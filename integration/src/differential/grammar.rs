@@ -153,7 +153,8 @@ impl Grammar<'_> {
 
     /// A range vector: a selector's, or a subquery's.
     fn matrix(&mut self, depth: usize) -> String {
-        if depth > 0 && self.subqueries < 2 && self.dice.percent(25) {
+        let chance = [25, 60, 0][self.subqueries];
+        if depth > 0 && self.dice.percent(chance) {
             return self.subquery(depth - 1);
         }
         self.matrix_selector()

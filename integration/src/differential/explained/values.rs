@@ -1,6 +1,6 @@
 //! Answers that are the same in some respect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tributary_promql::{Data, Labels};
 
@@ -57,6 +57,29 @@ pub(super) fn near(one: f64, other: f64, share: f64) -> bool {
     (one - other).abs() <= share * one.abs().max(other.abs())
 }
 
+/// Series of an answer have values of a label that Prometheus' natural order puts either way: none
+/// beside others, or numbers that differ in leading zeros.
+pub(super) fn ambiguous(outcome: &Outcome, label: &str) -> bool {
+    let all = instants(outcome);
+    let values: BTreeSet<&str> =
+        all.values().flatten().map(|(labels, _)| labels.value(label)).collect();
+    let bare = |value: &str| {
+        let mut bare = String::new();
+        for char in value.chars() {
+            if bare.ends_with('0')
+                && char.is_ascii_digit()
+                && !bare[..bare.len() - 1].ends_with(|c: char| c.is_ascii_digit())
+            {
+                bare.pop();
+            }
+            bare.push(char);
+        }
+        bare
+    };
+    let distinct: BTreeSet<String> = values.iter().map(|value| bare(value)).collect();
+    distinct.len() < values.len() || (values.len() > 1 && values.contains(""))
+}
+
 /// The series at every time.
 fn instants(outcome: &Outcome) -> BTreeMap<i64, Vec<(Labels, f64)>> {
     let mut all: BTreeMap<i64, Vec<(Labels, f64)>> = BTreeMap::new();
@@ -80,8 +103,6 @@ fn instants(outcome: &Outcome) -> BTreeMap<i64, Vec<(Labels, f64)>> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::differential::outcome::Told;
 
@@ -101,6 +122,9 @@ mod tests {
         assert!(same_count(&one, &other) && !same_count(&one, &vector(&[("a", 1.0)])));
         assert!(same_without_names(&vector(&[("a", 1.0)]), &vector(&[("b", 1.0)])));
         assert!(!same_without_names(&vector(&[("a", 1.0)]), &vector(&[("b", 2.0)])));
+        assert!(!ambiguous(&vector(&[("1", 0.0), ("10", 0.0), ("0.1", 0.0)]), "__name__"));
+        assert!(ambiguous(&vector(&[("0.5", 0.0), ("0.05", 0.0)]), "__name__"));
+        assert!(ambiguous(&vector(&[("", 0.0), ("a", 0.0)]), "__name__"));
         assert!(near(1.0, 1.001, 0.01) && !near(1.0, 1.1, 0.01) && !near(f64::NAN, 1.0, 1.0));
     }
 }
