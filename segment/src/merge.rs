@@ -186,6 +186,12 @@ fn merge(
     newer: (&[i64], &[f64]),
     (out_ts, out_values): (&mut Vec<i64>, &mut Vec<f64>),
 ) {
+    if old_ts.last() < newer.0.first() {
+        // What follows in time, as neighbouring blocks do, is simply appended.
+        out_ts.extend_from_slice(old_ts);
+        out_values.extend_from_slice(old_values);
+        (old_ts, old_values) = (&[], &[]);
+    }
     for (ts, value) in newer.0.iter().zip(newer.1) {
         let before = old_ts.partition_point(|old| old < ts);
         out_ts.extend_from_slice(&old_ts[..before]);
