@@ -8,6 +8,7 @@ pub mod coverage;
 pub mod culprit;
 pub mod data;
 pub mod dice;
+mod digits;
 pub mod explained;
 pub mod grammar;
 pub mod ours;

@@ -94,7 +94,11 @@ impl Search<'_, '_> {
                 _ => self.of(child, within)?,
             };
             match found {
-                Blame::Part(_) => return Ok(found),
+                // A selector that differs inside a window was asked for as one: the window differs.
+                Blame::Part(part)
+                    if matches!(expr, Expr::Subquery(_))
+                        && matches!(part.expr, Expr::Vector(_)) => {}
+                part @ Blame::Part(_) => return Ok(part),
                 Blame::Rounding => rounding = true,
                 Blame::None => {}
             }

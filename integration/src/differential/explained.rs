@@ -46,6 +46,10 @@ const SAME_LABELS: &str = "vector cannot contain metrics with the same labelset"
 pub const ROUNDING: &str = "An operand differs within the tolerance, and what is computed from it \
                             (a comparison, a rank, a rounding, a difference) makes that visible.";
 
+/// The reason that is found by asking for the largest terms of a sum.
+pub const DIGITS: &str = "Sums, averages, variances and deviations lose digits in Prometheus where the \
+                          result is small against the terms; ours are exact.";
+
 /// The reason that is found by asking again.
 pub const CHANCE: &str = "Prometheus answers the same question now like this, now like that: it walks \
                           through maps at random, and what comes first can matter.";
@@ -193,17 +197,6 @@ pub const EXPLANATIONS: &[Explanation] = &[
             }
             Some(AggregateOp::Limitk) => values::same_count(seen.peer, seen.ours),
             _ => false,
-        },
-    },
-    Explanation {
-        reason: "Standard deviations and variances lose digits in Prometheus where the mean is large \
-                 against them; ours are exact.",
-        applies: |seen| {
-            // Of values that are the same but for their last bits, no digit is left.
-            let close = |peer: f64, ours: f64| {
-                values::near(peer, ours, 1e-5) || (peer.abs() < 1e-12 && ours.abs() < 1e-12)
-            };
-            seen.deviates() && seen.values().is_some_and(|(peer, ours)| close(peer, ours))
         },
     },
     Explanation {

@@ -10,7 +10,7 @@ use tributary_promql::functions::{self, Arity, Function};
 use tributary_promqltest::{DataSet, Engine, LocalEngine, Query, Settings, Time};
 
 use super::coverage::{AGGREGATIONS, NOT_IN_3_5, Part, Syntax, all_parts};
-use super::explained::{CHANCE, EXPLANATIONS, ROUNDING};
+use super::explained::{CHANCE, DIGITS, EXPLANATIONS, ROUNDING};
 use super::run::Report;
 
 const TITLE: &str = "# PromQL, as it is here and as Prometheus has it\n";
@@ -36,7 +36,7 @@ pub struct Counts {
 
 /// All reasons in the order of the page.
 pub fn reasons() -> Vec<&'static str> {
-    EXPLANATIONS.iter().map(|known| known.reason).chain([ROUNDING, CHANCE]).collect()
+    EXPLANATIONS.iter().map(|known| known.reason).chain([DIGITS, ROUNDING, CHANCE]).collect()
 }
 
 impl Counts {

@@ -11,16 +11,16 @@ use tributary_promql::Expr;
 use tributary_promqltest::DataSet;
 
 use super::arena::{Arena, Asker, FIRST_DAY, Pair, Subject};
-use super::compare::{Difference, Verdict};
+use super::compare::{Difference, Order, Verdict, compare};
 use super::coverage::{Part, parts};
 use super::culprit::{self, Blame};
 use super::data::World;
 use super::dice::Dice;
-use super::explained::{CHANCE, ROUNDING, Seen, reason};
+use super::explained::{CHANCE, DIGITS, ROUNDING, Seen, reason};
 use super::grammar::{Question, When};
 use super::outcome::Outcome;
 use super::peer::PeerError;
-use super::{rewrite, script, shrink};
+use super::{digits, rewrite, script, shrink};
 
 /// Questions about one data set.
 const PER_WORLD: usize = 250;
@@ -189,7 +189,17 @@ fn why(
     let reason = known_reason(asker, data, question, pair, difference)?;
     if reason.is_none() {
         for _ in 0..ASKED_AGAIN {
-            if !matches!(asker.ask(data, question)?.verdict, Verdict::Differ(_)) {
+            let again = asker.ask(data, question)?;
+            let itself = compare(&pair.peer, &again.peer, Order::Any);
+            let explained = match &again.verdict {
+                _ if matches!(itself, Verdict::Differ(_)) => true,
+                Verdict::Differ(other) if other.kind() == difference.kind() => false,
+                Verdict::Differ(other) => {
+                    known_reason(asker, data, question, &again, other)?.is_some()
+                }
+                Verdict::SameBits | Verdict::Close => true,
+            };
+            if explained {
                 return Ok(Some(Reason::everywhere(CHANCE)));
             }
         }
@@ -216,8 +226,12 @@ fn known_reason(
             Verdict::Differ(difference) => {
                 let Pair { peer, ours, .. } = &culprit.pair;
                 let instant = matches!(culprit.question.when, When::Instant(_));
-                reason(Seen { part: Some(&culprit.expr), instant, peer, ours, difference })
-                    .map(|text| Reason { text, part: Part::of(&culprit.expr) })
+                let seen = Seen { part: Some(&culprit.expr), instant, peer, ours, difference };
+                let known = match reason(seen) {
+                    None if digits::are_lost(asker, data, &culprit)? => Some(DIGITS),
+                    known => known,
+                };
+                known.map(|text| Reason { text, part: Part::of(&culprit.expr) })
             }
             Verdict::SameBits | Verdict::Close => None,
         },
