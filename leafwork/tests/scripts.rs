@@ -54,6 +54,7 @@ fn answer(plan: &Plan, cells: &[Cell]) -> Result<Answer, String> {
     for cell in cells {
         let loads = cell.data.loads().iter().filter(|load| !load.is_empty());
         let segments: Vec<_> = loads.map(segment).collect();
+        let segments: Vec<_> = segments.iter().collect();
         for (number, planned) in plan.leaves.iter().enumerate() {
             let part = part(planned, span(cell), cell.shard, &segments)?;
             flow.add(number, part);
@@ -80,7 +81,7 @@ fn part(
     planned: &PlannedLeaf,
     span: TimeSpan,
     place: u32,
-    segments: &[Segment<MemorySource>],
+    segments: &[&Segment<MemorySource>],
 ) -> Result<LeafPart, String> {
     let limits = EvalLimits::default();
     let leaf = planned.leaf.clone();
