@@ -36,7 +36,7 @@ impl Work {
     /// before every series.
     pub fn run<S: ByteSource>(
         &self,
-        segments: &[Segment<S>],
+        segments: &[&Segment<S>],
         buffers: &mut CellBuffers,
         is_cancelled: impl Fn() -> bool,
     ) -> Result<LeafPart, RunError> {

@@ -14,15 +14,15 @@ use crate::source::ByteSource;
 
 /// The series that were chosen of each segment of a cell.
 pub struct CellSelection<'a, S> {
-    segments: &'a [Segment<S>],
+    segments: &'a [&'a Segment<S>],
     series: Vec<Vec<u32>>,
     range: TimeRange,
 }
 
 impl<'a, S: ByteSource> CellSelection<'a, S> {
     /// Chooses by matchers among segments that are ordered from the oldest to the newest.
-    pub fn new(segments: &'a [Segment<S>], matchers: &[Matcher], range: TimeRange) -> Self {
-        let select = |segment: &Segment<S>| segment.index().select(matchers, range);
+    pub fn new(segments: &'a [&'a Segment<S>], matchers: &[Matcher], range: TimeRange) -> Self {
+        let select = |segment: &&Segment<S>| segment.index().select(matchers, range);
         Self { segments, series: segments.iter().map(select).collect(), range }
     }
 
