@@ -131,6 +131,10 @@ pub const EXPLANATIONS: &[Explanation] = &[
                 };
                 about_text(peer) || about_text(ours)
             }
+            // In a window without any step its turn never comes.
+            (None, Some(ours)) => {
+                ours.starts_with("invalid label name ") && seen.part.is_some_and(contains_subquery)
+            }
             _ => false,
         },
     },
@@ -251,8 +255,19 @@ pub const EXPLANATIONS: &[Explanation] = &[
                     let bound = |exponent: f64| f64::MIN_POSITIVE.powf(exponent);
                     literal(&power.rhs).is_some_and(|y| y > 0.0 && ours < bound(y))
                 }
-                _ => seen.calls("ln") && ours < f64::MIN_POSITIVE.ln(),
+                _ => {
+                    (seen.calls("ln") && ours < f64::MIN_POSITIVE.ln())
+                        || (seen.calls("log2") && ours < f64::MIN_POSITIVE.log2())
+                        || (seen.calls("log10") && ours < f64::MIN_POSITIVE.log10())
+                }
             }
+        },
+    },
+    Explanation {
+        reason: "Go's acos loses digits where it is small: it is what asin leaves of a right angle.",
+        applies: |seen| {
+            let close = |(peer, ours): (f64, f64)| (peer - ours).abs() < 1e-15;
+            seen.calls("acos") && seen.values().is_some_and(close)
         },
     },
     Explanation {
