@@ -133,7 +133,9 @@ pub const EXPLANATIONS: &[Explanation] = &[
             }
             // In a window without any step its turn never comes.
             (None, Some(ours)) => {
-                ours.starts_with("invalid label name ") && seen.part.is_some_and(contains_subquery)
+                ours.starts_with("invalid label name ")
+                    && (seen.aggregation() == Some(AggregateOp::CountValues)
+                        || seen.part.is_some_and(contains_subquery))
             }
             _ => false,
         },
