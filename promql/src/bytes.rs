@@ -6,6 +6,9 @@
 #[error("malformed state of a window or group")]
 pub struct BadState;
 
+/// Windows lie well within, so that arithmetic on times of samples can't overflow.
+const FARTHEST: i64 = i64::MAX / 4;
+
 /// What is left to read.
 pub(crate) struct Reader<'a>(&'a [u8]);
 
@@ -31,9 +34,10 @@ impl<'a> Reader<'a> {
         self.array().map(f64::from_le_bytes)
     }
 
-    /// A sample: its time and its value.
+    /// A sample: its time, which is one that windows can have, and its value.
     pub(crate) fn sample(&mut self) -> Result<(i64, f64), BadState> {
-        Ok((self.i64()?, self.f64()?))
+        let (t, value) = (self.i64()?, self.f64()?);
+        if (-FARTHEST..=FARTHEST).contains(&t) { Ok((t, value)) } else { Err(BadState) }
     }
 
     /// Something, or nothing.

@@ -44,7 +44,7 @@ impl ExactSum {
                 }
                 let (top, others) = wide.limbs.split_last().ok_or(BadState)?;
                 let fit = others.iter().all(|limb| (0..LIMB_END).contains(limb));
-                if !fit || top.abs() > LIMB_END {
+                if !fit || !(-LIMB_END..=LIMB_END).contains(top) {
                     return Err(BadState);
                 }
                 debug_assert_eq!(wide.limbs.len(), LIMBS);
@@ -55,6 +55,25 @@ impl ExactSum {
                 Ok(Self { hi: 0.0, lo: 0.0, wide: Some(wide) })
             }
             _ => Err(BadState),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wide_sum_with_a_limb_beyond_all_doubles_is_refused() {
+        let mut sum = ExactSum::default();
+        [1e100, 1.0, 1e-100].iter().for_each(|term| sum.add(*term));
+        let mut bytes = Vec::new();
+        sum.write(&mut bytes);
+        assert!(ExactSum::read(&mut Reader::new(&bytes)).is_ok());
+        for limb in [i64::MIN, i64::MAX] {
+            let top = 1 + (LIMBS - 1) * 8;
+            bytes[top..top + 8].copy_from_slice(&limb.to_le_bytes());
+            assert_eq!(ExactSum::read(&mut Reader::new(&bytes)).unwrap_err(), BadState, "{limb}");
         }
     }
 }

@@ -93,3 +93,24 @@ impl Counter {
 fn bounded(count: u64) -> Result<u64, BadState> {
     if count < 1 << 48 { Ok(count) } else { Err(BadState) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::window::Samples;
+
+    #[test]
+    fn states_with_times_that_no_window_has_are_refused() {
+        let rate = RangeFunction::Rate { counter: true, per_second: true };
+        let mut fold = Fold::new(rate);
+        fold.extend(rate, Samples { ts: &[1, 2], values: &[1.0, 2.0] });
+        let mut bytes = Vec::new();
+        fold.write(&mut bytes);
+        assert!(Fold::read(rate, &bytes).is_ok());
+        for (field, t) in [(8, i64::MIN), (8, i64::MAX), (24, i64::MIN), (24, i64::MAX)] {
+            let mut bad = bytes.clone();
+            bad[field..field + 8].copy_from_slice(&t.to_le_bytes());
+            assert_eq!(Fold::read(rate, &bad).unwrap_err(), BadState, "{t} at {field}");
+        }
+    }
+}
