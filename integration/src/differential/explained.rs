@@ -209,7 +209,7 @@ pub const EXPLANATIONS: &[Explanation] = &[
         reason: "A variance that no float can hold is infinite here; in Prometheus it is infinite or \
                  NaN, depending on the order of the values.",
         applies: |seen| {
-            let beyond = |(peer, ours): (f64, f64)| peer.is_nan() && ours.is_infinite();
+            let beyond = |(peer, ours): (f64, f64)| !peer.is_finite() && ours.is_infinite();
             seen.deviates() && seen.values().is_some_and(beyond)
         },
     },
