@@ -91,6 +91,11 @@ impl Labels {
         self.iter().filter(|(name, _)| *name != METRIC_NAME)
     }
 
+    /// How many bytes all pairs take.
+    pub fn size_bytes(&self) -> usize {
+        self.0.len()
+    }
+
     /// True where there is no label at all.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::part::{Crossing, CrossingSeries, LeafPart, PartValues};
+use super::part::{Crossing, CrossingSeries, LeafPart, PartValues, SAMPLES_PER_STATE};
 use super::{Leaf, LeafOutput, NameRule, PushedOp, TimeSpan};
 use crate::aggregate::{Groups, keep_ranked};
 use crate::eval::EvalError;
@@ -10,9 +10,6 @@ use crate::frame::{Row, nothing};
 use crate::labels::Labels;
 use crate::limits::EvalLimits;
 use crate::window::{ABSENT, Fold, RangeFunction, Samples, is_absent, slide};
-
-/// A state is about as large as so many samples.
-const SAMPLES_PER_STATE: usize = 3;
 
 /// A leaf over the samples of one span.
 #[derive(Debug)]
@@ -135,11 +132,19 @@ impl<'a> LeafRun<'a> {
             (PartValues::Groups(groups), Some(pushed)) => {
                 match &pushed.op {
                     PushedOp::CountValues(label) => {
-                        groups.count_values(&pushed.grouping, label, &labels, &self.values, 0);
+                        let grouping = &pushed.grouping;
+                        groups.count_values(
+                            grouping,
+                            label,
+                            &labels,
+                            &self.values,
+                            0,
+                            self.limits,
+                        )?;
                     }
                     _ => groups.add(&pushed.grouping, &labels, drop_name, &self.values, 0),
                 }
-                self.limits.values(groups.len() as u64)?;
+                groups.check(self.limits)?;
             }
             (PartValues::Rows(rows), _) => {
                 self.held += self.values.len() as u64;

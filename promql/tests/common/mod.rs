@@ -22,7 +22,7 @@ impl Series {
     /// A series of some labels with these samples.
     pub fn new(pairs: &[(&str, &str)], samples: impl IntoIterator<Item = (i64, f64)>) -> Self {
         let (ts, values) = samples.into_iter().unzip();
-        Self { labels: Labels::new(pairs.iter().copied()).unwrap(), ts, values }
+        Self { labels: Labels::new(pairs.iter().copied()).expect("names differ"), ts, values }
     }
 }
 
@@ -33,7 +33,7 @@ pub fn answer(
     options: &EvalOptions,
     data: &[Series],
 ) -> Result<Answer, EvalError> {
-    let expr = parse(text, &Options::with_all_features()).unwrap();
+    let expr = parse(text, &Options::with_all_features()).expect("a query that can be read");
     answer_in_cells(&expr, spec, options, data, &[])
 }
 

@@ -12,6 +12,7 @@ mod grammar;
 mod support;
 mod tables;
 mod texts;
+mod watch;
 mod world;
 
 use std::cell::Cell;
@@ -21,7 +22,8 @@ use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tributary_promql::{Expr, Options, parse, parse_selector, parse_series};
 
 use support::placeless;
-use world::{Question, question, watched};
+use watch::watched;
+use world::{Question, question};
 
 /// Fewer texts than this may well all be refused, or all be read.
 const ENOUGH_TO_JUDGE: u32 = 1_000;

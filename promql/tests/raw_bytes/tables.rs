@@ -9,7 +9,8 @@ use tributary_promql::leaf::{PartTable, RowKind};
 use tributary_promql::{EvalOptions, Labels, Options, QuerySpec, parse, plan};
 
 use super::common::{answer_of_parts, parts, spans};
-use super::world::{DATA, limits, watched};
+use super::watch::watched;
+use super::world::{DATA, limits};
 use super::{ENOUGH_TO_JUDGE, EVALUATED, cases};
 
 /// Functions and aggregations whose states are all different.
@@ -84,7 +85,7 @@ fn lie() -> impl Strategy<Value = Lie> {
         1 => (index(), any::<u64>()).prop_map(|(row, bits)| Lie::Value(row, bits)),
         1 => (index(), any::<u64>(), count).prop_map(|(row, low, count)| Lie::Counted(row, low, count)),
         1 => (index(), index(), any::<u8>()).prop_map(|(row, at, byte)| Lie::Byte(row, at, byte)),
-        3 => (index(), index(), time.clone()).prop_map(|(row, at, word)| Lie::Word(row, at, word)),
+        3 => (index(), index(), time).prop_map(|(row, at, word)| Lie::Word(row, at, word)),
         1 => (index(), vec(any::<u8>(), 0..60)).prop_map(|(row, bytes)| Lie::Bytes(row, bytes)),
         1 => (index(), index()).prop_map(|(row, at)| Lie::CutBytes(row, at)),
         1 => (index(), index()).prop_map(|(one, other)| Lie::Labels(one, other)),

@@ -1,9 +1,6 @@
-//! The little world that texts are tried on: some series, some times to ask about, small limits,
-//! and a watch over how long it takes.
+//! The little world that texts are tried on: some series, some times to ask about, small limits.
 
-use std::sync::{LazyLock, Mutex};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::sync::LazyLock;
 
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_oneof};
 use proptest::sample::select;
@@ -13,9 +10,6 @@ use tributary_promql::eval::EvalError;
 use tributary_promql::{EvalLimits, EvalOptions, Expr, QuerySpec, STALE_BITS};
 
 use super::common::{Series, answer_in_cells};
-
-/// What no text may take, on a slow machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How an expression is evaluated.
 #[derive(Clone, Debug)]
@@ -168,42 +162,3 @@ pub static DATA: LazyLock<Vec<Series>> = LazyLock::new(|| {
     }
     data
 });
-
-/// What is tried now, and since when, by every test that runs.
-static IN_HAND: LazyLock<Mutex<Vec<(thread::ThreadId, Instant, String)>>> = LazyLock::new(|| {
-    thread::spawn(|| {
-        loop {
-            thread::sleep(Duration::from_secs(1));
-            let in_hand = IN_HAND.lock().expect("nobody panics while writing it down");
-            if let Some((_, _, text)) =
-                in_hand.iter().find(|(_, since, _)| since.elapsed() > PATIENCE)
-            {
-                eprintln!("no end in sight after {PATIENCE:?}: {text}");
-                std::process::abort();
-            }
-        }
-    });
-    Mutex::default()
-});
-
-/// Runs something that must come to an end. If it does not, says what it was and gives up.
-pub fn watched<T>(text: &str, run: impl FnOnce() -> T) -> T {
-    let me = thread::current().id();
-    let lock = || IN_HAND.lock().expect("nobody panics while writing it down");
-    lock().push((me, Instant::now(), text.to_owned()));
-    let forget = Forget(me);
-    let result = run();
-    drop(forget);
-    result
-}
-
-/// Takes a text from the list, even if a panic ends its test.
-struct Forget(thread::ThreadId);
-
-impl Drop for Forget {
-    fn drop(&mut self) {
-        if let Ok(mut in_hand) = IN_HAND.lock() {
-            in_hand.retain(|(thread, ..)| *thread != self.0);
-        }
-    }
-}
