@@ -100,7 +100,7 @@ impl Work {
             max_series: within(series, own.max_series),
             max_samples: within(samples, own.max_samples),
             max_values: within(values, own.max_values),
-            ..own.clone()
+            ..*own
         };
         Ok(Self {
             leaf: leaf(spec.leaf)?,

@@ -86,7 +86,7 @@ fn part(
 ) -> Result<LeafPart, String> {
     let limits = EvalLimits::default();
     let leaf = planned.leaf.clone();
-    let work = Work { leaf, span, place, segments: Vec::new(), limits: limits.clone() };
+    let work = Work { leaf, span, place, segments: Vec::new(), limits };
     let sent = spec_of(&work).encode();
     let work = Work::of(&sent, &limits).unwrap();
     let part = work.run(segments, &mut CellBuffers::default(), || false);
