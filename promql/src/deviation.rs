@@ -4,12 +4,15 @@
 //! one of three scales, a power of two apart: the scale of the largest term so far. Scaling by a
 //! power of two rounds nothing but what is hundreds of bits below the result.
 
+mod wire;
+
 use crate::exact::{ExactSum, two_product};
 
-/// From one scale to the next.
-const SCALE_BITS: i32 = 512;
-/// Terms from here on need the upper scale.
-const LARGE: f64 = 1e150;
+/// From one scale to the next. The square of the largest double at the upper scale leaves room for
+/// the squared sum of millions of them.
+const SCALE_BITS: i32 = 540;
+/// Terms from here on need the upper scale. The squared sum of many smaller ones stays finite.
+const LARGE: f64 = 1e140;
 /// Terms below this need the lower scale.
 const SMALL: f64 = 1e-130;
 
@@ -107,6 +110,25 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_variance_of_the_largest_numbers_is_infinite_and_no_nan() {
+        let mut state = Deviation::default();
+        for term in [f64::MAX, 1.0, f64::MIN, f64::MAX] {
+            state.add(term);
+        }
+        assert_eq!(state.variance(), f64::INFINITY);
+        let mut state = Deviation::default();
+        for term in [5e-324, 1.6875541936948713, -f64::MAX] {
+            state.add(term);
+        }
+        assert_eq!(state.variance(), f64::INFINITY);
+        let mut state = Deviation::default();
+        for _ in 0..1_000_000 {
+            state.add(9e139);
+        }
+        assert_eq!(state.variance(), 0.0);
+    }
 
     fn variance(terms: &[f64]) -> f64 {
         let mut state = Deviation::default();

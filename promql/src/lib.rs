@@ -1,6 +1,8 @@
-//! PromQL: text → tree → text. Lexing, parsing, type checks, the canonical and the pretty form. And
-//! the arithmetic under its evaluation: exact sums, range functions over the samples of one series
-//! and the states in which windows cross the edge of a cell.
+//! PromQL: text → tree → text, and text → answer. [`parse()`] makes a tree of a text and checks its
+//! types; [`plan()`] makes of it leaves, which run where the samples are, and a tree of what is done
+//! with their values; a [`leaf::LeafRun`] makes a part of the samples of one cell, and [`EvalFlow`] the
+//! answer of all parts. Under it lie exact sums, range functions over the samples of one series and the
+//! states in which windows cross the edge of a cell.
 //!
 //! Pure: no clock, no randomness, no async, no I/O. Accepts what Prometheus accepts and refuses what
 //! it refuses, in the same words and at the same place; limits of ours are errors of their own kind.
@@ -34,6 +36,7 @@
 pub mod aggregate;
 pub mod annotation;
 pub mod answer;
+pub mod bytes;
 mod calendar;
 mod check;
 pub mod deviation;

@@ -15,7 +15,7 @@ use crate::eval::range::{RangeInput, SmoothedNode, WindowRule};
 use crate::eval::{CallSite, EvalError, Steps};
 use crate::expr::{Aggregate, At, Binary, Call, Expr, Extension, Sign, Subquery, VectorSelector};
 use crate::leaf::{Leaf, LeafOutput, NameRule, Pushed, PushedOp};
-use crate::matcher::Matcher;
+use crate::matcher::{Condition, METRIC_NAME, Matcher};
 use crate::op::AggregateOp;
 use crate::options::EvalOptions;
 use crate::value_type::ValueType;
@@ -152,6 +152,12 @@ fn grid_of(spec: QuerySpec, options: &EvalOptions) -> Result<Steps, EvalError> {
     if !near.contains(&spec.start) || !near.contains(&spec.end) {
         return Err(EvalError::invalid("start or end of the query is out of range"));
     }
+    if !(0..=FARTHEST).contains(&options.lookback) {
+        return Err(EvalError::invalid("lookback of the query is out of range"));
+    }
+    if !(1..=FARTHEST).contains(&options.subquery_step) {
+        return Err(EvalError::invalid("step of subqueries must be positive"));
+    }
     let step = spec.step.unwrap_or(1);
     if step <= 0 || step > FARTHEST {
         return Err(EvalError::invalid("step of the query must be positive"));
@@ -248,6 +254,7 @@ impl Planner<'_> {
             node.param.as_ref().map_or(node.span, |param| param.without_parens().span());
         if let ExecNode::Leaf(leaf) = &expr
             && self.leaves[leaf.leaf].leaf.pushed.is_none()
+            && !may_collide(&self.leaves[leaf.leaf].leaf)
             && let Some(op) = self.pushed_op(node.op, param.as_ref())
         {
             let grouping = node.grouping.clone();
@@ -418,4 +425,14 @@ impl Planner<'_> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         Ok(Place { grid: Steps { start, step, count }, reach: place.reach.of(rule) })
     }
+}
+
+/// Whether series of a leaf may end up with the same labels: their names go at once, and no matcher
+/// makes sure that there is only one. That is an error which only all series together can show, so
+/// they must not be aggregated apart.
+fn may_collide(leaf: &Leaf) -> bool {
+    let one_name = |matcher: &Matcher| {
+        matcher.name == METRIC_NAME && matches!(matcher.condition, Condition::Equal(_))
+    };
+    leaf.name == NameRule::DropNow && !leaf.matchers.iter().any(one_name)
 }

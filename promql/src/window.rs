@@ -12,6 +12,7 @@ mod rate;
 mod raw;
 mod slide;
 mod sums;
+mod wire;
 
 use std::ops::Range;
 

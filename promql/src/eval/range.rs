@@ -89,14 +89,16 @@ impl SmoothedNode {
     ) -> Result<Frame, EvalError> {
         let steps = chunk.instants();
         let series = evaluator.merges[self.leaf].samples().into_iter();
+        let mut tally = evaluator.options.limits.tally();
         let rows = series.map(|points| {
+            tally.values(steps.count)?;
             let samples = Samples { ts: &points.ts, values: &points.values };
             let value =
                 |t| smoothed_value(samples, self.window.window(t).end, self.window.lookback);
             let values = steps.iter().map(value).collect();
-            Row { labels: points.labels, drop_name: false, values }
+            Ok(Row { labels: points.labels, drop_name: false, values })
         });
-        Ok(Frame::collect(rows.collect())?)
+        Ok(Frame::collect(rows.collect::<Result<_, EvalError>>()?)?)
     }
 }
 
@@ -126,13 +128,14 @@ impl RangeCall {
             "changes" => F::Changes,
             "resets" => F::Resets,
             "count_over_time" => F::Count,
-            "present_over_time" | "absent_over_time" => F::Present,
+            "present_over_time" => F::Present,
             "sum_over_time" => F::Sum,
             "avg_over_time" => F::Avg,
             "min_over_time" => F::Min,
             "max_over_time" => F::Max,
             "first_over_time" => F::FirstOverTime,
-            "last_over_time" => F::LastOverTime,
+            // Only whether there is a value counts, and names stay, so that series stay apart.
+            "last_over_time" | "absent_over_time" => F::LastOverTime,
             "ts_of_first_over_time" => F::TsOfFirst,
             "ts_of_last_over_time" => F::TsOfLast,
             "ts_of_min_over_time" => F::TsOfMin,
@@ -186,14 +189,19 @@ impl RangeNode {
         chunk: &Chunk,
     ) -> Result<Frame, EvalError> {
         let params = self.params(evaluator, chunk)?;
+        let before = evaluator.held;
+        evaluator.held += (params.len() * chunk.len()) as u64;
         let series = self.input.series(evaluator, &self.window, chunk)?;
+        evaluator.held = before;
         let mut rows = Vec::with_capacity(series.len());
+        let mut tally = evaluator.options.limits.tally();
         for Series { points, drop_name } in series {
             let samples = Samples { ts: &points.ts, values: &points.values };
             let values = self.values(evaluator, chunk, &params, samples)?;
             if values.iter().all(|value| is_absent(*value)) {
                 continue;
             }
+            tally.values(values.len())?;
             let mut row = Row { labels: points.labels, drop_name, values };
             if self.function.wants_counters() {
                 let (metric, kind) = (row.labels.metric(), row.labels.value("__type__"));

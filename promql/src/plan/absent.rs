@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Place, Planner};
+use super::{Place, Planner, may_collide};
 use crate::aggregate::Reduction;
 use crate::eval::EvalError;
 use crate::eval::exec::ExecNode;
@@ -27,6 +27,7 @@ impl Planner<'_> {
         };
         if let ExecNode::Leaf(leaf) = &node
             && self.options.pushdown
+            && !may_collide(&self.leaves[leaf.leaf].leaf)
         {
             let pushed = &mut self.leaves[leaf.leaf].leaf.pushed;
             let op = PushedOp::Reduce(Reduction::Group);

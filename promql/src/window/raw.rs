@@ -102,8 +102,12 @@ fn variance(values: &[f64]) -> f64 {
         squares.add(distance * distance);
         rests.add(distance);
     }
-    let rest = rests.value();
-    (squares.value() - rest * rest / to_f64(count)) / to_f64(count)
+    let (squares, rest) = (squares.value(), rests.value());
+    if squares == f64::INFINITY {
+        // Beyond what a float can hold; so may be what comes back, and infinity less infinity is none.
+        return squares;
+    }
+    (squares - rest * rest / to_f64(count)) / to_f64(count)
 }
 
 /// A quantile of the values, by linear interpolation between the two nearest. Sorts them.

@@ -150,6 +150,7 @@ fn statistics_of_known_numbers() {
     let values = [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0];
     assert_eq!(over(RangeFunction::Stddev, &values), 2.0);
     assert_eq!(over(RangeFunction::Stdvar, &values), 4.0);
+    assert_eq!(over(RangeFunction::Stdvar, &[5e-324, 1.5, f64::MIN]), f64::INFINITY);
     assert_eq!(over(RangeFunction::Quantile(0.5), &values), 4.5);
     assert_eq!(over(RangeFunction::Quantile(-0.1), &values), f64::NEG_INFINITY);
     assert_eq!(over(RangeFunction::Quantile(1.1), &values), f64::INFINITY);

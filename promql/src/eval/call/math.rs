@@ -43,6 +43,10 @@ fn acosh(value: f64) -> f64 {
     if value >= LARGE {
         return value.ln() + std::f64::consts::LN_2;
     }
+    if value < 1.0 {
+        // The root below is real for negative values, too.
+        return f64::NAN;
+    }
     let above = value - 1.0;
     (above + (above * (above + 2.0)).sqrt()).ln_1p()
 }
@@ -148,7 +152,7 @@ mod tests {
     #[test]
     fn inverse_hyperbolic_functions_hold_from_end_to_end() {
         assert_eq!(acosh(1.0), 0.0);
-        assert!(acosh(0.5).is_nan() && acosh(f64::NAN).is_nan());
+        assert!(acosh(0.5).is_nan() && acosh(f64::NAN).is_nan() && acosh(-1e17).is_nan());
         assert!((acosh(10.0) - 2.993_222_846_126_381).abs() < 1e-15);
         assert!((acosh(20.0) - 3.688_253_867_361_296_6).abs() < 1e-15);
         assert!((acosh(f64::MAX) - 710.475_860_073_944).abs() < 1e-9);
