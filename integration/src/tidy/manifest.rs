@@ -16,7 +16,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("simulation", &["core-workcoord"]),
     ("segment", &["core-workcoord", "promql"]),
     ("catalog", &["core-workcoord", "promql"]),
-    ("artifact-store", &["core-workcoord", "promql"]),
+    ("artifact-store", &["core-workcoord", "promql", "segment", "catalog"]),
     ("worker", &["core-workcoord", "promql", "proto", "segment", "catalog", "artifact-store"]),
     ("api", &["core-workcoord", "promql", "proto", "segment", "catalog", "artifact-store"]),
 ];
