@@ -257,6 +257,12 @@ impl Store {
         }
     }
 
+    /// Where an object is on this machine, if the store is a folder of it: there it can be read
+    /// without the store. Whether it exists is not looked at.
+    pub fn local_path(&self, path: &ObjectPath) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(path.as_str()))
+    }
+
     /// What writers that died left half-written under a prefix. Only folders have such: S3 drops
     /// unfinished uploads by a rule of the bucket.
     pub async fn leftovers(&self, prefix: &ObjectPath) -> Result<Vec<Leftover>, ObjectError> {
