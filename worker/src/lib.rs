@@ -23,7 +23,9 @@ mod worker;
 
 pub mod artifacts;
 pub mod config;
+pub mod disk;
 pub mod execute;
+pub mod leaf_work;
 pub mod logs;
 pub mod metrics;
 pub mod rehearsal;
