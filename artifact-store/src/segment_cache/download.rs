@@ -20,7 +20,7 @@ use tributary_catalog::{ObjectError, ObjectPath, Store};
 
 use super::{SegmentFile, blocking};
 use crate::config::DownloadConfig;
-use crate::disk::{self, Disk, Pin, SEGMENT_ENDING};
+use crate::disk::{self, Disk, Pin};
 use crate::disk_budget::{Kind, Standing};
 use crate::error::{DiskError, SegmentFetchError};
 use crate::segment_table::Partial;
@@ -181,7 +181,7 @@ impl Download {
                 let reason = "its checksum is not the one in the catalog".to_owned();
                 return Err(SegmentFetchError::Corrupt { path: path.to_string(), reason });
             }
-            Ok(self.disk.rename(partial.file, &format!("{}{SEGMENT_ENDING}", self.name))?)
+            Ok(self.disk.rename(partial.file, &disk::name_segment(&self.name))?)
         });
         if let Err(error) = checked {
             self.disk.remove(partial.file);
