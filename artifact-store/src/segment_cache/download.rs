@@ -62,7 +62,13 @@ impl Downloader {
         let begun = Instant::now();
         let part_bytes = self.config.part_bytes;
         let mut download = Download::start(disk, turn, name, file.size_bytes, part_bytes).await?;
-        self.fetch_parts(&mut download, store, file).await?;
+        if let Err(error) = self.fetch_parts(&mut download, store, file).await {
+            if !error.is_retryable() {
+                // There is nothing to go on with.
+                blocking(move || download.discard()).await;
+            }
+            return Err(error);
+        }
         let expected = file.checksum;
         let (path, sum) = (file.path.clone(), file.size_bytes);
         let finished = blocking(move || download.finish(&path, sum, expected)).await;
@@ -164,6 +170,13 @@ impl Download {
         partial.done[part] = true;
         self.disk.books().budget.wrote(partial.file, bytes);
         self.disk.counters.segment_bytes_downloaded.add(bytes);
+    }
+
+    /// Throws away what there is. Blocks.
+    fn discard(mut self) {
+        if let Some(partial) = self.partial.take() {
+            self.disk.remove(partial.file);
+        }
     }
 
     /// Checks the whole and gives it its name. It is not waited for until the disk itself has it:
