@@ -5,7 +5,7 @@
 
 mod folder;
 
-pub(crate) use folder::SEGMENT as SEGMENT_ENDING;
+pub(crate) use folder::name_segment;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ impl Disk {
         };
         for kept in folder.scan_segments()? {
             let file = books.budget.found(kept.size_bytes);
-            books.segments.found(kept.name, file, kept.size_bytes);
+            books.segments.found(kept.source, file, kept.size_bytes);
             books.paths.insert(file, kept.path);
         }
         let disk = Arc::new(Self {

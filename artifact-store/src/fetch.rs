@@ -78,12 +78,6 @@ pub enum FetchError {
     /// The worker did not answer, or broke off, however often it was asked.
     #[error("the artifact can't be fetched")]
     Unreachable(#[source] reqwest::Error),
-    /// The worker ended its answer before its end, however often it was asked.
-    #[error("the artifact ended after {got_bytes} bytes")]
-    BrokenOff {
-        /// Bytes that came.
-        got_bytes: u64,
-    },
 }
 
 /// Fetches artifacts. Cheap to clone; clones share their connections.
@@ -125,9 +119,9 @@ impl Fetcher {
         let mut failures = 0;
         loop {
             let error = match self.attempt(&url, token, checksum, &mut verifier).await {
-                Ok(()) if verifier.is_complete() => return Ok(verifier.finish()?),
-                Ok(()) => FetchError::BrokenOff { got_bytes: verifier.len() },
-                Err(error @ (FetchError::Unreachable(_) | FetchError::BrokenOff { .. })) => error,
+                // All there is, by the worker's own word: right or wrong, it stays that.
+                Ok(()) => return Ok(verifier.finish()?),
+                Err(error @ FetchError::Unreachable(_)) => error,
                 // A worker that is overloaded or restarting may do better.
                 Err(error @ FetchError::Answer { status: 500.. }) => error,
                 Err(error) => return Err(error),

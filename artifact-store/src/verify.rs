@@ -16,7 +16,7 @@ pub struct VerifiedArtifact {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mismatch {
     /// There are more or fewer of them.
-    #[error("the artifact has {actual} bytes or more instead of {expected}")]
+    #[error("the artifact has {actual} bytes instead of {expected}")]
     Size {
         /// As announced.
         expected: u64,

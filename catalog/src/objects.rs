@@ -128,6 +128,11 @@ impl Store {
         Self { inner: Arc::new(InMemory::new()), name: "memory:".into(), folder: None }
     }
 
+    /// Any other kind of store, under a name for logs and errors.
+    pub fn over(inner: Arc<dyn ObjectStore>, name: &str) -> Self {
+        Self { inner, name: name.into(), folder: None }
+    }
+
     #[cfg(feature = "s3")]
     fn open_s3(address: &str, options: &StoreOptions) -> Result<Self, ObjectError> {
         use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};

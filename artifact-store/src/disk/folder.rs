@@ -1,6 +1,7 @@
 //! The worker's folder: taken by one process at a time, cleaned of what an earlier life left, and
 //! measured. What is in it counts only by name, and every name is made here.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -8,12 +9,16 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::DiskError;
+use crate::secret;
 
 /// How names of files end that are not complete. None survives a start.
 pub(super) const TEMPORARY: &str = ".tmp";
 
 /// How names of cached segment files end. They survive.
-pub(crate) const SEGMENT: &str = ".segment";
+const SEGMENT: &str = ".segment";
+
+/// Length of the hash that says where a cached file comes from.
+const SOURCE_DIGITS: usize = 64;
 
 /// Says that the folder is a worker's, and is locked by the one that has it.
 const MARK: &str = "tributary-worker.lock";
@@ -40,8 +45,8 @@ pub(super) struct Room {
 /// A cached segment file of an earlier life.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// Its name without the ending.
-    pub(super) name: String,
+    /// The hash of where it comes from.
+    pub(super) source: String,
     pub(super) path: PathBuf,
     pub(super) size_bytes: u64,
     modified: SystemTime,
@@ -82,31 +87,44 @@ impl Folder {
     /// Removes every artifact of an earlier life: artifacts die with their worker.
     pub(super) fn clear_spool(&self) -> Result<(), DiskError> {
         for entry in fs::read_dir(&self.spool).map_err(DiskError::io(&self.spool))? {
-            remove(&entry.map_err(DiskError::io(&self.spool))?)?;
+            let entry = entry.map_err(DiskError::io(&self.spool))?;
+            let kind = entry.file_type().map_err(DiskError::io(&entry.path()))?;
+            remove(&entry.path(), kind.is_dir())?;
         }
         Ok(())
     }
 
-    /// The complete segment files of an earlier life, the one that was written first first.
-    /// Everything else is removed.
+    /// The complete segment files of an earlier life, one of each, the one that was written first
+    /// first. Everything else is removed.
     pub(super) fn scan_segments(&self) -> Result<Vec<Kept>, DiskError> {
         let mut all = Vec::new();
         for entry in fs::read_dir(&self.segments).map_err(DiskError::io(&self.segments))? {
             let entry = entry.map_err(DiskError::io(&self.segments))?;
             let path = entry.path();
             let metadata = path.symlink_metadata().map_err(DiskError::io(&path))?;
-            match segment_name(&entry.file_name()).filter(|_| metadata.is_file()) {
-                Some(name) => all.push(Kept {
-                    name,
+            match segment_source(&entry.file_name()).filter(|_| metadata.is_file()) {
+                Some(source) => all.push(Kept {
+                    source,
                     size_bytes: metadata.len(),
                     modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
                     path,
                 }),
-                None => remove(&entry)?,
+                None => remove(&path, metadata.is_dir())?,
             }
         }
-        all.sort_by(|a, b| (a.modified, &a.name).cmp(&(b.modified, &b.name)));
-        Ok(all)
+        // Of two copies the older one was given up, and somebody had it open to the end.
+        all.sort_by(|a, b| (a.modified, &a.path).cmp(&(b.modified, &b.path)));
+        let mut newest = BTreeSet::new();
+        let mut kept = Vec::new();
+        for copy in all.into_iter().rev() {
+            if newest.insert(copy.source.clone()) {
+                kept.push(copy);
+            } else {
+                remove(&copy.path, false)?;
+            }
+        }
+        kept.reverse();
+        Ok(kept)
     }
 
     /// What the disk has.
@@ -130,22 +148,28 @@ pub(super) fn files(folder: &Path) -> io::Result<Vec<(PathBuf, u64)>> {
     Ok(all)
 }
 
-/// The name of a cached segment file, which is the hash of where it comes from.
-fn segment_name(file: &OsStr) -> Option<String> {
-    let name = file.to_str()?.strip_suffix(SEGMENT)?;
-    let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    (name.len() == 64 && name.bytes().all(hex)).then(|| name.to_owned())
+/// A name for a cached file: where it comes from, and something that no other copy has.
+pub(crate) fn name_segment(source: &str) -> String {
+    format!("{source}-{}", secret::file_name(SEGMENT))
 }
 
-fn remove(entry: &fs::DirEntry) -> Result<(), DiskError> {
-    let path = entry.path();
-    let kind = entry.file_type().map_err(DiskError::io(&path))?;
-    let removed = if kind.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
-    removed.map_err(DiskError::io(&path))
+/// Where a cached file comes from, by its name.
+fn segment_source(file: &OsStr) -> Option<String> {
+    let (source, copy) = file.to_str()?.strip_suffix(SEGMENT)?.split_once('-')?;
+    let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let named = source.len() == SOURCE_DIGITS && copy.len() == 32;
+    (named && source.bytes().chain(copy.bytes()).all(hex)).then(|| source.to_owned())
+}
+
+fn remove(path: &Path, is_folder: bool) -> Result<(), DiskError> {
+    let removed = if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.map_err(DiskError::io(path))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -169,21 +193,30 @@ mod tests {
     }
 
     #[test]
-    fn only_complete_segments_survive_a_start() {
+    fn only_one_complete_copy_of_each_segment_survives_a_start() {
         let top = tempfile::tempdir().unwrap();
         let folder = Folder::take(top.path()).unwrap();
-        let good = format!("{}{SEGMENT}", "ab".repeat(32));
-        fs::write(folder.segments.join(&good), "12345").unwrap();
-        for rubbish in ["0f.tmp", "notes.txt", "ab.segment", &good.to_uppercase()] {
-            fs::write(folder.segments.join(rubbish), "x").unwrap();
+        let source = "ab".repeat(32);
+        let (older, newer) = (name_segment(&source), name_segment(&source));
+        let put = |name: &str, text: &str, age: u64| {
+            let path = folder.segments.join(name);
+            fs::write(&path, text).unwrap();
+            let modified = SystemTime::now() - Duration::from_secs(age);
+            File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+        };
+        put(&older, "123", 10);
+        put(&newer, "12345", 5);
+        put(&name_segment(&"cd".repeat(32)), "1", 20);
+        for rubbish in ["0f.tmp", "notes.txt", "ab.segment", &newer.to_uppercase()] {
+            put(rubbish, "x", 0);
         }
-        fs::create_dir(folder.segments.join("folder.segment")).unwrap();
+        fs::create_dir(folder.segments.join(name_segment(&source))).unwrap();
         fs::write(folder.spool.join("anything"), "x").unwrap();
         folder.clear_spool().unwrap();
         let kept = folder.scan_segments().unwrap();
-        assert_eq!(kept.len(), 1);
-        assert_eq!((kept[0].name.as_str(), kept[0].size_bytes), (&good[..64], 5));
-        assert_eq!(files(&folder.segments).unwrap().len(), 1);
+        let kept: Vec<_> = kept.iter().map(|kept| (&kept.source[..2], kept.size_bytes)).collect();
+        assert_eq!(kept, [("cd", 1), ("ab", 5)], "the older first");
+        assert_eq!(files(&folder.segments).unwrap().len(), 2);
         assert_eq!(files(&folder.spool).unwrap(), []);
     }
 }

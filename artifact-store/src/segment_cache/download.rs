@@ -20,7 +20,7 @@ use tributary_catalog::{ObjectError, ObjectPath, Store};
 
 use super::{SegmentFile, blocking};
 use crate::config::DownloadConfig;
-use crate::disk::{self, Disk, Pin, SEGMENT_ENDING};
+use crate::disk::{self, Disk, Pin};
 use crate::disk_budget::{Kind, Standing};
 use crate::error::{DiskError, SegmentFetchError};
 use crate::segment_table::Partial;
@@ -62,7 +62,13 @@ impl Downloader {
         let begun = Instant::now();
         let part_bytes = self.config.part_bytes;
         let mut download = Download::start(disk, turn, name, file.size_bytes, part_bytes).await?;
-        self.fetch_parts(&mut download, store, file).await?;
+        if let Err(error) = self.fetch_parts(&mut download, store, file).await {
+            if !error.is_retryable() {
+                // There is nothing to go on with.
+                blocking(move || download.discard()).await;
+            }
+            return Err(error);
+        }
         let expected = file.checksum;
         let (path, sum) = (file.path.clone(), file.size_bytes);
         let finished = blocking(move || download.finish(&path, sum, expected)).await;
@@ -166,6 +172,13 @@ impl Download {
         self.disk.counters.segment_bytes_downloaded.add(bytes);
     }
 
+    /// Throws away what there is. Blocks.
+    fn discard(mut self) {
+        if let Some(partial) = self.partial.take() {
+            self.disk.remove(partial.file);
+        }
+    }
+
     /// Checks the whole and gives it its name. It is not waited for until the disk itself has it:
     /// should the machine lose power the copy may be damaged, every read is checked, and a damaged
     /// copy is fetched anew. Blocks.
@@ -181,7 +194,7 @@ impl Download {
                 let reason = "its checksum is not the one in the catalog".to_owned();
                 return Err(SegmentFetchError::Corrupt { path: path.to_string(), reason });
             }
-            Ok(self.disk.rename(partial.file, &format!("{}{SEGMENT_ENDING}", self.name))?)
+            Ok(self.disk.rename(partial.file, &disk::name_segment(&self.name))?)
         });
         if let Err(error) = checked {
             self.disk.remove(partial.file);
