@@ -11,6 +11,7 @@ mod promqltest;
 mod replay;
 mod segments;
 mod simulate;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Command::Promqltest(args) => promqltest::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Worker(args) => worker::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     match done {
