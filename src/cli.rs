@@ -42,6 +42,10 @@ pub(crate) struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run one worker
+    #[command(after_help = worker::PROMISE)]
+    Worker(Box<worker::Args>),
+
     /// Import OpenMetrics or Prometheus text with timestamps into a data directory
     #[command(after_help = import::PROMISE)]
     Import(import::Args),
@@ -49,10 +53,6 @@ pub(crate) enum Command {
     /// List the segments of a data directory, show one, or clean up
     #[command(after_help = segments::EXIT_CODES)]
     Segments(segments::Args),
-
-    /// Run one worker until it is asked to leave
-    #[command(after_help = worker::PROMISE)]
-    Worker(worker::Args),
 
     /// Run PromQL test scripts and judge every answer
     #[command(after_help = promqltest::PROMISE)]

@@ -137,8 +137,9 @@ impl Shared {
         }
         let result = catch_unwind(AssertUnwindSafe(|| self.executor.run(assignment, cancel)));
         let result = result.unwrap_or_else(|panic| {
-            let message = format!("the run panicked: {}", words_of(&*panic));
-            warn!(message, "a run panicked");
+            let words = words_of(&*panic);
+            warn!(words, "a run panicked");
+            let message = format!("the run panicked: {words}");
             Err(Failure { code: FailureCode::Internal, retryable: true, message })
         });
         match result {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use core_workcoord::id::SessionId;
 use core_workcoord::intake::CloseReason;
-use core_workcoord::message::{AssignWork, CancelWork, Hello, WorkRef, WorkerMessage};
+use core_workcoord::message::{AssignWork, CancelWork, Failure, Hello, WorkRef, WorkerMessage};
 use tracing::{Span, debug, field, info, info_span, warn};
 
 use crate::trace::TraceParent;
@@ -59,9 +59,8 @@ pub(super) fn answer(session: SessionId, message: &WorkerMessage) {
         }
         WorkerMessage::Failed(failed) => {
             let (work_id, query_id, attempt) = of(&failed.work);
-            let failure = &failed.failure;
-            let (code, retryable, message) = (failure.code, failure.retryable, &failure.message);
-            info!(%query_id, %work_id, attempt, %session, ?code, retryable, message, "work failed");
+            let Failure { code, retryable, message: reason } = &failed.failure;
+            info!(%query_id, %work_id, attempt, %session, ?code, retryable, reason, "work failed");
         }
         WorkerMessage::Cancelled(work) => {
             let (work_id, query_id, attempt) = of(work);
