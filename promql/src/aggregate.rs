@@ -67,7 +67,8 @@ enum State {
     Count(u64),
     /// The least or the largest so far, and whether there is any.
     Extreme(f64, bool),
-    Deviation(Deviation),
+    /// Rare, and larger than the others.
+    Deviation(Box<Deviation>),
 }
 
 /// A group with its state at every step.
@@ -204,7 +205,7 @@ impl State {
             Reduction::Sum | Reduction::Avg => Self::Sum(ExactSum::default(), 0),
             Reduction::Count | Reduction::Group => Self::Count(0),
             Reduction::Min | Reduction::Max => Self::Extreme(f64::NAN, false),
-            Reduction::Stddev | Reduction::Stdvar => Self::Deviation(Deviation::default()),
+            Reduction::Stddev | Reduction::Stdvar => Self::Deviation(Box::default()),
         }
     }
 

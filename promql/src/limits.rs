@@ -16,8 +16,12 @@ pub struct EvalLimits {
     pub max_subquery_steps: u64,
     /// Values that are held at once (50,000,000): of rows, of states and of samples that cross
     /// edges, of all parts of the expression together. More: memory, 8 bytes for a value of a row,
-    /// 16 for a sample, and up to 72 for the state of a group.
+    /// 16 for a sample, 40 for the state of a group, and 100 for one of `stddev`.
     pub max_values: u64,
+    /// Samples that windows look at (5,000,000,000), each as often as it is looked at, in one
+    /// function that has to look at all of them at every step, such as `mad_over_time`. More: time
+    /// in proportion.
+    pub max_window_samples: u64,
     /// Bytes of the labels of all series that one part of the expression makes (512 MiB).
     pub max_label_bytes: u64,
     /// Bytes of the labels of one series that is made (1 MiB). More: time of regular expressions.
@@ -32,6 +36,7 @@ impl Default for EvalLimits {
             max_steps: 11_000,
             max_subquery_steps: 500_000,
             max_values: 50_000_000,
+            max_window_samples: 5_000_000_000,
             max_label_bytes: 512 << 20,
             max_series_label_bytes: 1 << 20,
         }
@@ -59,6 +64,11 @@ impl EvalLimits {
         check(count, self.max_subquery_steps, "steps in a subquery", "max_subquery_steps")
     }
 
+    pub(crate) fn window_samples(&self, count: u64) -> Result<(), EvalError> {
+        let what = "samples in the windows of one function";
+        check(count, self.max_window_samples, what, "max_window_samples")
+    }
+
     pub(crate) fn label_bytes(&self, count: u64) -> Result<(), EvalError> {
         check(count, self.max_label_bytes, "bytes of labels", "max_label_bytes")
     }
@@ -70,16 +80,17 @@ impl EvalLimits {
 
     /// Nothing counted yet.
     pub(crate) fn tally(&self) -> Tally {
-        Tally { limits: *self, values: 0, label_bytes: 0 }
+        Tally { limits: *self, values: 0, label_bytes: 0, window_samples: 0 }
     }
 }
 
-/// What rows in the making hold: counted before it is made, so that too much never is.
+/// What rows in the making take: counted before they are made, so that too much never is.
 #[derive(Debug)]
 pub(crate) struct Tally {
     limits: EvalLimits,
     values: u64,
     label_bytes: u64,
+    window_samples: u64,
 }
 
 impl Tally {
@@ -93,6 +104,12 @@ impl Tally {
     pub(crate) fn values(&mut self, count: usize) -> Result<(), EvalError> {
         self.values += count as u64;
         self.limits.values(self.values)
+    }
+
+    /// Counts samples that windows look at.
+    pub(crate) fn window_samples(&mut self, count: u64) -> Result<(), EvalError> {
+        self.window_samples = self.window_samples.saturating_add(count);
+        self.limits.window_samples(self.window_samples)
     }
 
     /// Counts the labels of a series.

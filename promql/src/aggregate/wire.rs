@@ -114,7 +114,7 @@ impl State {
                 if deviation.count() != count {
                     return Err(BadState);
                 }
-                Self::Deviation(deviation)
+                Self::Deviation(Box::new(deviation))
             }
             _ => return Err(BadState),
         })

@@ -8,6 +8,7 @@ use super::{EvalError, Steps, Value};
 use crate::answer::Points;
 use crate::expr::Extension;
 use crate::frame::{Frame, Row, nothing};
+use crate::limits::Tally;
 use crate::span::Span;
 use crate::window::{ABSENT, Fold, RangeFunction, Samples, Window, Windows, is_absent, slide};
 
@@ -197,7 +198,7 @@ impl RangeNode {
         let mut tally = evaluator.options.limits.tally();
         for Series { points, drop_name } in series {
             let samples = Samples { ts: &points.ts, values: &points.values };
-            let values = self.values(evaluator, chunk, &params, samples)?;
+            let values = self.values(evaluator, chunk, &params, samples, &mut tally)?;
             if values.iter().all(|value| is_absent(*value)) {
                 continue;
             }
@@ -237,11 +238,15 @@ impl RangeNode {
         chunk: &Chunk,
         params: &[Vec<f64>],
         samples: Samples<'_>,
+        tally: &mut Tally,
     ) -> Result<Vec<f64>, EvalError> {
         let steps = chunk.instants();
         let mut out = nothing(steps.count);
         if let (RangeCall::Known(function), None) = (self.function, self.extension) {
             let windows = self.window.windows(steps);
+            if function.looks_at_all() {
+                tally.window_samples(windows.samples_in_all(samples.ts))?;
+            }
             slide(function, samples, windows, &mut out[..windows.count]);
             if self.window.at.is_some() {
                 let value = out[0];
@@ -251,11 +256,12 @@ impl RangeNode {
         }
         for ((step, t), out) in steps.iter().enumerate().zip(&mut out) {
             let window = self.window.window(t);
+            let inside = samples.within(window.start, window.end);
+            tally.window_samples(inside.len() as u64)?;
             if let (RangeCall::Known(function), Some(extension)) = (self.function, self.extension) {
                 *out = extended_value(function, extension, samples, window, self.window.lookback);
                 continue;
             }
-            let inside = samples.within(window.start, window.end);
             if inside.is_empty() {
                 continue;
             }

@@ -13,7 +13,7 @@ use crate::answer::Points;
 use crate::eval::EvalError;
 use crate::frame::{Frame, Row, SameLabels, nothing};
 use crate::labels::Labels;
-use crate::limits::EvalLimits;
+use crate::limits::{EvalLimits, Tally};
 use crate::window::{ABSENT, Fold, RangeFunction, Samples, is_absent, slide};
 
 /// The parts of one leaf, merged in time order.
@@ -75,8 +75,9 @@ impl<'a> MergeSorted<'a> {
             sink.take_part(part, &steps, self.limits)?;
         }
         let drop_name = self.leaf.name != NameRule::Keep;
+        let mut tally = self.limits.tally();
         for (labels, entries) in self.crossing() {
-            let values = finish_crossing(function, self.leaf, &entries, &steps);
+            let values = finish_crossing(function, self.leaf, &entries, &steps, &mut tally)?;
             if values.iter().all(|value| value.to_bits() == ABSENT.to_bits()) {
                 continue;
             }
@@ -243,7 +244,8 @@ fn finish_crossing(
     leaf: &Leaf,
     entries: &[(&LeafPart, &Crossing)],
     steps: &Range<usize>,
-) -> Vec<f64> {
+    tally: &mut Tally,
+) -> Result<Vec<f64>, EvalError> {
     let mut out = nothing(steps.len());
     let mut ranges: Vec<Range<usize>> = entries
         .iter()
@@ -264,8 +266,11 @@ fn finish_crossing(
         let place = range.start - steps.start..range.end - steps.start;
         match &samples {
             Some((ts, values)) => {
-                let samples = Samples { ts, values };
-                slide(function, samples, leaf.windows.part(&range), &mut out[place]);
+                let windows = leaf.windows.part(&range);
+                if function.looks_at_all() {
+                    tally.window_samples(windows.samples_in_all(ts))?;
+                }
+                slide(function, Samples { ts, values }, windows, &mut out[place]);
             }
             None => {
                 for (step, out) in range.zip(&mut out[place]) {
@@ -274,7 +279,7 @@ fn finish_crossing(
             }
         }
     }
-    out
+    Ok(out)
 }
 
 /// The samples of all parts one after the other, if nothing but samples crossed.

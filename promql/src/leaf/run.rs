@@ -8,7 +8,7 @@ use crate::aggregate::{Groups, keep_ranked};
 use crate::eval::EvalError;
 use crate::frame::{Row, nothing};
 use crate::labels::Labels;
-use crate::limits::EvalLimits;
+use crate::limits::{EvalLimits, Tally};
 use crate::window::{ABSENT, Fold, RangeFunction, Samples, is_absent, slide};
 
 /// A leaf over the samples of one span.
@@ -23,6 +23,7 @@ pub struct LeafRun<'a> {
     samples: u64,
     held: u64,
     always_states: bool,
+    tally: Tally,
 }
 
 impl<'a> LeafRun<'a> {
@@ -65,7 +66,17 @@ impl<'a> LeafRun<'a> {
             metrics: std::collections::BTreeSet::new(),
         };
         let values = nothing(steps);
-        Self { leaf, limits, part, values, series: 0, samples: 0, held: 0, always_states: false }
+        Self {
+            leaf,
+            limits,
+            part,
+            values,
+            series: 0,
+            samples: 0,
+            held: 0,
+            always_states: false,
+            tally: limits.tally(),
+        }
     }
 
     /// Hands over states even where samples would be smaller, so that tests see more of them.
@@ -117,6 +128,9 @@ impl<'a> LeafRun<'a> {
             return Ok(());
         }
         let windows = self.leaf.windows.part(&self.part.complete);
+        if function.looks_at_all() {
+            self.tally.window_samples(windows.samples_in_all(samples.ts))?;
+        }
         slide(function, samples, windows, &mut self.values);
         if self.values.iter().all(|value| is_absent(*value)) {
             return Ok(());
@@ -172,9 +186,8 @@ impl<'a> LeafRun<'a> {
         if count == 0 {
             return Ok(());
         }
-        let needs_samples = matches!(Fold::new(function), Fold::Raw(..));
         let are_smaller = steps * SAMPLES_PER_STATE >= count && !self.always_states;
-        if needs_samples || are_smaller {
+        if function.looks_at_all() || are_smaller {
             let (mut ts, mut values) = (Vec::with_capacity(count), Vec::with_capacity(count));
             let mut next = 0;
             for needed in needed {

@@ -47,8 +47,14 @@ pub fn answer_in_cells(
 ) -> Result<Answer, EvalError> {
     let plan = plan(expr, spec, options)?;
     let spans = spans(cuts);
-    let parts = parts(&plan, data, &options.limits, &spans)?;
-    answer_of_parts(&plan, &spans, parts)
+    let mut flow = EvalFlow::new(&plan, expected(&plan, &spans));
+    for_each_part(&plan, data, &options.limits, &spans, |leaf, part| flow.add(leaf, part))?;
+    flow.answer()
+}
+
+/// What a flow is told to expect: parts of all spans for every leaf.
+fn expected(plan: &Plan, spans: &[TimeSpan]) -> Vec<Vec<(TimeSpan, u32)>> {
+    vec![spans.iter().map(|span| (*span, 0)).collect(); plan.leaves.len()]
 }
 
 /// All of time, cut at these instants.
@@ -66,6 +72,17 @@ pub fn parts(
     spans: &[TimeSpan],
 ) -> Result<Vec<(usize, LeafPart)>, EvalError> {
     let mut parts = Vec::new();
+    for_each_part(plan, data, limits, spans, |leaf, part| parts.push((leaf, part)))?;
+    Ok(parts)
+}
+
+fn for_each_part(
+    plan: &Plan,
+    data: &[Series],
+    limits: &EvalLimits,
+    spans: &[TimeSpan],
+    mut each: impl FnMut(usize, LeafPart),
+) -> Result<(), EvalError> {
     for (number, planned) in plan.leaves.iter().enumerate() {
         let matchers = matchers_of(&planned.leaf)?;
         for span in spans {
@@ -79,10 +96,10 @@ pub fn parts(
                     run.push(&series.labels, samples)?;
                 }
             }
-            parts.push((number, run.finish()));
+            each(number, run.finish());
         }
     }
-    Ok(parts)
+    Ok(())
 }
 
 /// The answer that parts come to.
@@ -91,8 +108,7 @@ pub fn answer_of_parts(
     spans: &[TimeSpan],
     parts: Vec<(usize, LeafPart)>,
 ) -> Result<Answer, EvalError> {
-    let expected = spans.iter().map(|span| (*span, 0)).collect();
-    let mut flow = EvalFlow::new(plan, vec![expected; plan.leaves.len()]);
+    let mut flow = EvalFlow::new(plan, expected(plan, spans));
     for (leaf, part) in parts {
         flow.add(leaf, part);
     }
