@@ -128,6 +128,11 @@ impl Store {
         Self { inner: Arc::new(InMemory::new()), name: "memory:".into(), folder: None }
     }
 
+    /// Any other kind of store, under a name for logs and errors.
+    pub fn over(inner: Arc<dyn ObjectStore>, name: &str) -> Self {
+        Self { inner, name: name.into(), folder: None }
+    }
+
     #[cfg(feature = "s3")]
     fn open_s3(address: &str, options: &StoreOptions) -> Result<Self, ObjectError> {
         use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -255,6 +260,12 @@ impl Store {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(source) => Err(failed(path, source)),
         }
+    }
+
+    /// Where an object is on this machine, if the store is a folder of it: there it can be read
+    /// without the store. Whether it exists is not looked at.
+    pub fn local_path(&self, path: &ObjectPath) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(path.as_str()))
     }
 
     /// What writers that died left half-written under a prefix. Only folders have such: S3 drops

@@ -45,7 +45,7 @@ pub use local::{LocalWriter, SegmentPaths, write_atomically};
 pub use matcher::{BadPattern, MatchOp, Matcher, Pattern, PatternCache};
 pub use merge::{CellBuffers, CellScan, CellSelection, CellSeries};
 pub use openmetrics::{Format, MAX_LINE_BYTES, ReadError, TextError, TextParser, TextSample};
-pub use read::{Batch, Scan, ScanBuffers, Segment, SeriesSamples};
+pub use read::{Batch, SamplePages, Scan, ScanBuffers, Segment, SeriesSamples};
 pub use schema::{
     BadKind, FORMAT_VERSION, Family, Kind, MAX_SAMPLES, MAX_SERIES, SAMPLES_SUFFIX, SERIES_SUFFIX,
 };

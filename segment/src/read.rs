@@ -26,14 +26,21 @@ pub struct Segment<S> {
 /// The file of samples and where its pages are.
 pub(crate) struct Samples<S> {
     source: S,
+    pages: Arc<SamplePages>,
+}
+
+/// Where the pages of a file of samples are: what its footer says, without the file. Opening the
+/// same segment again needs no second look at the footer.
+pub struct SamplePages {
+    size_bytes: u64,
     times: ColumnPages,
     values: ColumnPages,
 }
 
-impl<S: ByteSource> Segment<S> {
-    /// Opens the file of samples that belongs to an index.
-    pub fn open(index: Arc<SeriesIndex>, source: S) -> Result<Self, SegmentError> {
-        let footer = Footer::open(&source, FileKind::Samples)?;
+impl SamplePages {
+    /// Reads and checks the footer of the file of samples that belongs to an index.
+    pub fn open(index: &SeriesIndex, source: &impl ByteSource) -> Result<Self, SegmentError> {
+        let footer = Footer::open(source, FileKind::Samples)?;
         let partner = index.partner();
         if (footer.size_bytes, &footer.seal.sum) != (partner.size_bytes, &partner.seal) {
             return Err(SegmentError::Mismatched {
@@ -48,7 +55,45 @@ impl<S: ByteSource> Segment<S> {
         }
         let times = footer.pages(samples_column::TS, MAX_PAGE_ROWS)?;
         let values = footer.pages(samples_column::VALUE, MAX_PAGE_ROWS)?;
-        Ok(Self { index, samples: Samples { source, times, values } })
+        Ok(Self { size_bytes: footer.size_bytes, times, values })
+    }
+
+    /// Bytes of memory this takes, near enough for a cache that counts them.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.times.memory_bytes() + self.values.memory_bytes()
+    }
+}
+
+impl std::fmt::Debug for SamplePages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} and {} pages", self.times.pages.len(), self.values.pages.len())
+    }
+}
+
+impl<S: ByteSource> Segment<S> {
+    /// Opens the file of samples that belongs to an index.
+    pub fn open(index: Arc<SeriesIndex>, source: S) -> Result<Self, SegmentError> {
+        let pages = Arc::new(SamplePages::open(&index, &source)?);
+        Ok(Self { index, samples: Samples { source, pages } })
+    }
+
+    /// Opens a file of samples whose pages are known from an earlier time, with the same index.
+    pub fn with_pages(
+        index: Arc<SeriesIndex>,
+        pages: Arc<SamplePages>,
+        source: S,
+    ) -> Result<Self, SegmentError> {
+        if source.size_bytes() != pages.size_bytes {
+            let (found, known) = (source.size_bytes(), pages.size_bytes);
+            let reason = format!("it has {found} bytes, and had {known}");
+            return Err(SegmentError::corrupt(source.name(), reason));
+        }
+        Ok(Self { index, samples: Samples { source, pages } })
+    }
+
+    /// Where the samples are read from.
+    pub fn source(&self) -> &S {
+        &self.samples.source
     }
 
     /// The series.
@@ -97,13 +142,14 @@ impl<S: ByteSource> Segment<S> {
         let mut ranges = Vec::new();
         for series in series {
             let times = self.index.rows(self.index.times_of(*series));
-            let pages = self.samples.times.pages_of(times);
+            let pages = self.samples.pages.times.pages_of(times);
             ranges.extend(pages.iter().map(|page| page.bytes.clone()));
-            let pages = self.samples.values.pages_of(self.index.rows(*series));
+            let pages = self.samples.pages.values.pages_of(self.index.rows(*series));
             ranges.extend(pages.iter().map(|page| page.bytes.clone()));
             let dictionaries = pages.iter().map(|page| page.group);
             ranges.extend(
-                dictionaries.filter_map(|g| self.samples.values.dictionaries[g as usize].clone()),
+                dictionaries
+                    .filter_map(|g| self.samples.pages.values.dictionaries[g as usize].clone()),
             );
         }
         ranges.sort_unstable_by_key(|range| range.start);
@@ -119,6 +165,11 @@ impl<S: ByteSource> Segment<S> {
 }
 
 impl ColumnPages {
+    fn memory_bytes(&self) -> usize {
+        self.pages.capacity() * size_of::<PageRef>()
+            + self.dictionaries.capacity() * size_of::<Option<Range<u64>>>()
+    }
+
     /// The pages that hold some of these rows. The rows lie within the file.
     pub(crate) fn pages_of(&self, rows: Range<u64>) -> &[PageRef] {
         &self.pages[self.page_numbers(rows)]

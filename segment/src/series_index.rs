@@ -105,6 +105,15 @@ impl SeriesIndex {
         self.len() == 0
     }
 
+    /// Bytes of memory this takes, near enough for a cache that counts them.
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>()
+            + self.name.len()
+            + self.metric_starts.capacity() * size_of::<u32>()
+            + self.columns.memory_bytes()
+            + self.postings.memory_bytes()
+    }
+
     /// Number of samples of all series.
     pub fn samples(&self) -> u64 {
         self.columns.row_ends.last().copied().unwrap_or(0)

@@ -22,6 +22,7 @@ pub struct LeafRun<'a> {
     series: u64,
     samples: u64,
     held: u64,
+    always_states: bool,
     tally: Tally,
 }
 
@@ -65,7 +66,23 @@ impl<'a> LeafRun<'a> {
             metrics: std::collections::BTreeSet::new(),
         };
         let values = nothing(steps);
-        Self { leaf, limits, part, values, series: 0, samples: 0, held: 0, tally: limits.tally() }
+        Self {
+            leaf,
+            limits,
+            part,
+            values,
+            series: 0,
+            samples: 0,
+            held: 0,
+            always_states: false,
+            tally: limits.tally(),
+        }
+    }
+
+    /// Hands over states even where samples would be smaller, so that tests see more of them.
+    pub fn with_states_always(mut self) -> Self {
+        self.always_states = true;
+        self
     }
 
     /// Takes in the samples of one series within the span, in time order. A series comes once.
@@ -169,7 +186,8 @@ impl<'a> LeafRun<'a> {
         if count == 0 {
             return Ok(());
         }
-        if function.looks_at_all() || steps * SAMPLES_PER_STATE >= count {
+        let are_smaller = steps * SAMPLES_PER_STATE >= count && !self.always_states;
+        if function.looks_at_all() || are_smaller {
             let (mut ts, mut values) = (Vec::with_capacity(count), Vec::with_capacity(count));
             let mut next = 0;
             for needed in needed {

@@ -22,6 +22,10 @@ impl Strings {
         u32::try_from(self.ends.len()).expect("decoding counts them in 32 bits")
     }
 
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.text.capacity() + self.ends.capacity() * size_of::<u32>()
+    }
+
     /// The number of a string.
     pub(crate) fn find(&self, wanted: &str) -> Option<u32> {
         let (mut from, mut to) = (0, self.len());

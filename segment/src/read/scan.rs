@@ -144,7 +144,7 @@ impl<'a, S: ByteSource> Scan<'a, S> {
         buffers.values.clear();
         if !rows.is_empty() {
             let samples = &self.segment.samples;
-            let column = ColumnOf { source: &samples.source, pages: &samples.values };
+            let column = ColumnOf { source: &samples.source, pages: &samples.pages.values };
             buffers.values_cache.read(&column, rows, &mut buffers.values)?;
         }
         Ok(true)
@@ -177,7 +177,7 @@ impl<'a, S: ByteSource> Scan<'a, S> {
             let rows = first..first + at.len() as u64;
             self.buffers.stretch.push(Planned { series: *series, times, at, rows });
         }
-        let values = &self.segment.samples.values;
+        let values = &self.segment.samples.pages.values;
         let ScanBuffers { values_cache, stretch, .. } = &mut *self.buffers;
         let with_rows = stretch.iter().filter(|planned| !planned.rows.is_empty());
         values_cache.want(with_rows.flat_map(|planned| values.page_numbers(planned.rows.clone())));
@@ -195,7 +195,7 @@ impl<'a, S: ByteSource> Scan<'a, S> {
         buffers.missing.dedup();
 
         let samples = &self.segment.samples;
-        let column = ColumnOf { source: &samples.source, pages: &samples.times };
+        let column = ColumnOf { source: &samples.source, pages: &samples.pages.times };
         let overlaps = |series: &u32| {
             let (min, max) = index.series_time_bounds(*series);
             self.range.overlaps(min, max)

@@ -79,6 +79,26 @@ impl Columns {
         u32::try_from(self.metric.len()).expect("series are limited")
     }
 
+    pub(super) fn memory_bytes(&self) -> usize {
+        let texts = [&self.metrics, &self.names, &self.values];
+        let words = [
+            &self.metric,
+            &self.label_ends,
+            &self.label_names,
+            &self.label_values,
+            &self.times,
+            &self.family,
+        ];
+        let family = |family: &Arc<Family>| {
+            size_of::<Family>() + family.name.len() + family.unit.len() + family.help.len()
+        };
+        texts.iter().map(|strings| strings.memory_bytes()).sum::<usize>()
+            + words.iter().map(|column| column.capacity() * size_of::<u32>()).sum::<usize>()
+            + self.row_ends.capacity() * size_of::<u64>()
+            + (self.min_ts.capacity() + self.max_ts.capacity()) * size_of::<i64>()
+            + self.families.iter().map(family).sum::<usize>()
+    }
+
     /// Numbers of the names and values of a series' pairs.
     pub(super) fn pairs(&self, series: u32) -> impl Iterator<Item = (u32, u32)> {
         let series = series as usize;

@@ -50,6 +50,11 @@ impl Postings {
         postings
     }
 
+    pub(super) fn memory_bytes(&self) -> usize {
+        (self.name_starts.capacity() + self.starts.capacity()) * size_of::<usize>()
+            + (self.values.capacity() + self.series.capacity()) * size_of::<u32>()
+    }
+
     /// The places of a name's lists, in the order of their values.
     pub(super) fn places(&self, name: u32) -> Range<usize> {
         self.name_starts[name as usize]..self.name_starts[name as usize + 1]
