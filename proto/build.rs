@@ -1,4 +1,4 @@
-//! Turns the two `.proto` files into Rust, without an installed `protoc`. What the types mean is
+//! Turns the `.proto` files into Rust, without an installed `protoc`. What the types mean is
 //! left to `decode` and `encode`.
 
 use std::error::Error;
@@ -7,9 +7,10 @@ use tonic_prost_build::{FileDescriptorSet, configure, manual};
 
 const CONTROL: &str = "control.proto";
 const SCALER: &str = "externalscaler.proto";
+const SPEC: &str = "spec.proto";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for file in [CONTROL, SCALER] {
+    for file in [CONTROL, SCALER, SPEC] {
         println!("cargo:rerun-if-changed={file}");
     }
     let control = protox::compile([CONTROL], ["."])?;
@@ -22,6 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     configure()
         .btree_map(".externalscaler.ScaledObjectRef")
         .compile_fds(protox::compile([SCALER], ["."])?)?;
+    configure().compile_fds(protox::compile([SPEC], ["."])?)?;
     Ok(())
 }
 

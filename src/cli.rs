@@ -12,7 +12,7 @@ use core_workcoord::id::TenantId;
 use core_workcoord::journal::JournalError;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{completions, import, promqltest, replay, segments, simulate};
+use crate::{completions, import, promqltest, replay, segments, simulate, worker};
 
 /// The exit code where a promise was broken, a decision differs or a line is wrong. clap itself
 /// exits with 2 where the arguments make no sense.
@@ -42,6 +42,10 @@ pub(crate) struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run one worker
+    #[command(after_help = worker::PROMISE)]
+    Worker(Box<worker::Args>),
+
     /// Import OpenMetrics or Prometheus text with timestamps into a data directory
     #[command(after_help = import::PROMISE)]
     Import(import::Args),
@@ -75,6 +79,8 @@ pub(crate) enum Verdict {
     /// A promise was broken, a decision differs from the recorded one, a segment is damaged, or a
     /// case failed.
     Broken,
+    /// A signal ended it, with this exit code.
+    Signalled(u8),
 }
 
 /// Why a command could not do its work.
@@ -171,6 +177,7 @@ impl From<Verdict> for ExitCode {
         match verdict {
             Verdict::Good => Self::SUCCESS,
             Verdict::Broken => Self::from(EXIT_BROKEN),
+            Verdict::Signalled(code) => Self::from(code),
         }
     }
 }

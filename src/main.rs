@@ -11,6 +11,7 @@ mod promqltest;
 mod replay;
 mod segments;
 mod simulate;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -22,6 +23,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Import(args) => import::run(&args),
         Command::Segments(args) => segments::run(&args),
+        Command::Worker(args) => worker::run(&args),
         Command::Promqltest(args) => promqltest::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Replay(args) => replay::run(&args),

@@ -61,7 +61,9 @@ fn text(path: &Path) -> &str {
 #[test]
 fn help_names_the_commands_and_the_exit_codes() {
     let help = said(&["--help"], 0);
-    for word in ["import", "segments", "simulate", "replay", "completions", "Exit codes:"] {
+    for word in
+        ["import", "segments", "promqltest", "simulate", "replay", "completions", "Exit codes:"]
+    {
         assert!(help.contains(word), "{word} is missing in {help}");
     }
     assert!(help.contains("a promise was broken"), "{help}");
@@ -78,7 +80,7 @@ fn version_is_the_packages() {
 fn completions_know_the_commands() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let script = said(&["completions", shell], 0);
-        for command in ["import", "segments", "simulate", "replay", "completions"] {
+        for command in ["import", "segments", "promqltest", "simulate", "replay", "completions"] {
             assert!(script.contains(command), "{command} is missing for {shell}");
         }
     }
@@ -226,4 +228,47 @@ fn a_reader_that_leaves_is_no_reason_to_panic() {
     let output = child.wait_with_output().expect("the binary ends");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.status.code(), Some(1), "the verdict stands, whoever reads it");
+}
+
+const SCRIPT: &str = "\
+load 1m
+  m{n=\"1\"} 1 2 3
+  h {{sum:1}}
+
+eval instant at 2m sum(m)
+  {} 3
+
+eval instant at 2m h
+";
+
+#[test]
+fn scripts_that_pass_end_with_the_figures() {
+    let folder = folder("promqltest-passes");
+    fs::write(folder.join("one.test"), SCRIPT).expect("the script can be written");
+    fs::write(folder.join("notes.txt"), "no script").expect("the notes can be written");
+    let told = said(&["promqltest", text(&folder)], 0);
+    assert!(told.ends_with("\n1 passed, 0 failed, 1 skipped\n"), "{told}");
+    assert!(told.contains("1 skipped: a selector reaches native histograms"), "{told}");
+    assert!(!told.contains("notes"), "{told}");
+}
+
+#[test]
+fn a_case_that_fails_and_a_script_that_is_none_are_told_with_their_lines() {
+    let folder = folder("promqltest-fails");
+    let (wrong, broken) = (folder.join("wrong.test"), folder.join("broken.test"));
+    fs::write(&wrong, SCRIPT.replace("{} 3", "{} 4")).expect("the script can be written");
+    fs::write(&broken, "clear\nfly\n").expect("the script can be written");
+    let told = said(&["promqltest", "--seeds", "0", text(&wrong), text(&broken)], 1);
+    for part in ["wrong.test:5\n", "{} 4.0", "{} 3.0", "broken.test:2\n", "invalid command \"fly\""]
+    {
+        assert!(told.contains(part), "{part} is missing in\n{told}");
+    }
+    assert!(told.ends_with("\n0 passed, 2 failed, 1 skipped\n"), "{told}");
+}
+
+#[test]
+fn scripts_that_are_not_there_are_complained_about() {
+    let folder = folder("promqltest-nothing");
+    assert!(complaint(&["promqltest", text(&folder.join("none.test"))]).contains("none.test"));
+    assert!(complaint(&["promqltest"]).contains("PATH"));
 }

@@ -123,6 +123,11 @@ pub(crate) enum Left {
 }
 
 impl ArtifactTable {
+    /// Whether there is such an artifact.
+    pub(crate) fn has(&self, id: ArtifactId) -> bool {
+        self.artifacts.contains_key(&id)
+    }
+
     pub(crate) fn new(retention: Retention) -> Self {
         Self {
             retention,

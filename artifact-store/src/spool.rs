@@ -80,6 +80,11 @@ impl Spool {
         WorkTurn { spool: self.clone(), key, _turn: turn }
     }
 
+    /// Whether there is such an artifact.
+    pub fn holds(&self, id: ArtifactId) -> bool {
+        self.disk.books().artifacts.has(id)
+    }
+
     /// Its owner has it. False where there is no such artifact, or it was said before.
     pub fn acknowledge(&self, id: ArtifactId, now: Moment) -> bool {
         let mut books = self.disk.books();

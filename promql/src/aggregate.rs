@@ -2,19 +2,23 @@
 //! merged, to the same bits in any order.
 
 mod rank;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::deviation::Deviation;
+use crate::eval::EvalError;
 use crate::exact::ExactSum;
 use crate::expr::Grouping;
 use crate::frame::{Frame, Row, nothing, present};
 use crate::labels::Labels;
+use crate::limits::EvalLimits;
 use crate::number::in_full;
 use crate::window::is_absent;
 
 pub use rank::{Rank, keep_ranked, members_of_groups};
+pub use wire::{GroupColumns, StateColumns};
 
 /// Aggregations that make one series of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +67,8 @@ enum State {
     Count(u64),
     /// The least or the largest so far, and whether there is any.
     Extreme(f64, bool),
-    Deviation(Deviation),
+    /// Rare, and larger than the others.
+    Deviation(Box<Deviation>),
 }
 
 /// A group with its state at every step.
@@ -79,12 +84,14 @@ pub struct Groups {
     reduction: Reduction,
     steps: usize,
     groups: BTreeMap<Labels, Group>,
+    /// Of all groups.
+    label_bytes: usize,
 }
 
 impl Groups {
     /// No group yet.
     pub fn new(reduction: Reduction, steps: usize) -> Self {
-        Self { reduction, steps, groups: BTreeMap::new() }
+        Self { reduction, steps, groups: BTreeMap::new(), label_bytes: 0 }
     }
 
     /// No group yet, for `count_values`.
@@ -129,7 +136,8 @@ impl Groups {
         labels: &Labels,
         values: &[f64],
         at: usize,
-    ) {
+        limits: &EvalLimits,
+    ) -> Result<(), EvalError> {
         // Values repeat from step to step: the last one's group is likely the next one's, too.
         let mut last: Option<(u64, Labels)> = None;
         for (step, value) in (at..).zip(values).filter(|(_, value)| !is_absent(**value)) {
@@ -138,8 +146,17 @@ impl Groups {
                 _ => grouping.key_of_value(labels, label, *value),
             };
             self.group(key.clone()).states[step].add(Reduction::Count, 1.0);
+            // A single series may have as many values as there are steps, each with a group.
+            self.check(limits)?;
             last = Some((value.to_bits(), key));
         }
+        Ok(())
+    }
+
+    /// Refuses to hold more than is allowed.
+    pub(crate) fn check(&self, limits: &EvalLimits) -> Result<(), EvalError> {
+        limits.values(self.len() as u64)?;
+        limits.label_bytes(self.label_bytes as u64)
     }
 
     /// Takes in some steps of the groups of other series, the first of them being step number `at`
@@ -158,9 +175,10 @@ impl Groups {
 
     fn group(&mut self, labels: Labels) -> &mut Group {
         let (reduction, steps) = (self.reduction, self.steps);
-        self.groups.entry(labels).or_insert_with(|| Group {
-            drop_name: false,
-            states: vec![State::new(reduction); steps],
+        let label_bytes = &mut self.label_bytes;
+        self.groups.entry(labels).or_insert_with_key(|labels| {
+            *label_bytes += labels.size_bytes();
+            Group { drop_name: false, states: vec![State::new(reduction); steps] }
         })
     }
 
@@ -187,7 +205,7 @@ impl State {
             Reduction::Sum | Reduction::Avg => Self::Sum(ExactSum::default(), 0),
             Reduction::Count | Reduction::Group => Self::Count(0),
             Reduction::Min | Reduction::Max => Self::Extreme(f64::NAN, false),
-            Reduction::Stddev | Reduction::Stdvar => Self::Deviation(Deviation::default()),
+            Reduction::Stddev | Reduction::Stdvar => Self::Deviation(Box::default()),
         }
     }
 

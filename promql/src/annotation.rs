@@ -8,6 +8,10 @@ use crate::calendar::Date;
 use crate::number::{in_short, in_two_digits};
 use crate::span::{LineColumn, Span};
 
+/// The most annotations an evaluation keeps: the first in their order, whichever came first. Some
+/// name a value of every step, and nobody reads thousands.
+const MOST: usize = 1_000;
+
 /// How much an annotation matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -93,6 +97,9 @@ impl Annotations {
                 }
             })
             .or_insert(note);
+        if self.notes.len() > MOST {
+            self.notes.pop_last();
+        }
     }
 }
 

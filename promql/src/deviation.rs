@@ -4,6 +4,8 @@
 //! one of three scales, a power of two apart: the scale of the largest term so far. Scaling by a
 //! power of two rounds nothing but what is hundreds of bits below the result.
 
+mod wire;
+
 use crate::exact::{ExactSum, two_product};
 
 /// From one scale to the next. The square of the largest double at the upper scale leaves room for

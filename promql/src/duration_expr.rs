@@ -217,6 +217,10 @@ impl DurationExpr {
         }
         #[expect(clippy::cast_possible_truncation, reason = "towards zero, and in range")]
         let millis = (seconds * 1_000.0) as i64;
+        if above_zero && millis == 0 {
+            // Nothing happens within a millisecond, and steps of no length never get anywhere.
+            return Err(self.problem(DurationProblem::NotPositive));
+        }
         Ok(PromDuration::from_millis(millis))
     }
 

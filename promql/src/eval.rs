@@ -11,6 +11,7 @@ pub(crate) mod range;
 
 use crate::annotation::Annotations;
 use crate::frame::{Frame, Row};
+use crate::limits::EvalLimits;
 use crate::number::in_short;
 use crate::span::Span;
 
@@ -64,6 +65,20 @@ pub enum Value {
     String(Vec<u8>),
 }
 
+impl Value {
+    /// How many values it holds; strings count by their bytes.
+    pub(crate) fn size(&self) -> u64 {
+        let size = match self {
+            Self::Scalar(values) => values.len(),
+            Self::String(bytes) => bytes.len().div_ceil(size_of::<f64>()),
+            Self::Vector(frame) => {
+                frame.rows.len() * frame.rows.first().map_or(0, |row| row.values.len())
+            }
+        };
+        size as u64
+    }
+}
+
 /// What all parts of one evaluation share.
 #[derive(Debug)]
 pub struct Context {
@@ -75,6 +90,8 @@ pub struct Context {
     pub is_instant: bool,
     /// What there is to say besides the answer.
     pub annotations: Annotations,
+    /// How much rows in the making may take.
+    pub limits: EvalLimits,
 }
 
 impl Context {

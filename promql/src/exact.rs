@@ -5,6 +5,8 @@
 //! a term's bits do not fit into them any more, the sum goes on in a [`Wide`], a fixed-point number
 //! as wide as all doubles together. Infinities and NaN behave as in ordinary addition.
 
+mod wire;
+
 use std::cmp::Ordering;
 
 /// An exact sum of doubles.

@@ -59,6 +59,9 @@ pub struct Limits {
     /// Size of one regular expression, in characters and classes after its repetitions are written
     /// out (50,000). More: time and memory to compile it.
     pub max_pattern_size: usize,
+    /// Size of all regular expressions of the text together, those of `label_replace` included
+    /// (200,000). More: time and memory to compile them, wherever the text is evaluated.
+    pub max_patterns_size: usize,
 }
 
 impl Default for Limits {
@@ -70,6 +73,7 @@ impl Default for Limits {
             max_matchers: 1_000,
             max_arguments: 1_000,
             max_pattern_size: 50_000,
+            max_patterns_size: 200_000,
         }
     }
 }

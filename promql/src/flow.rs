@@ -25,6 +25,10 @@ pub struct EvalFlow<'a> {
     annotations: Annotations,
     /// What is the same at every step, once it is known.
     once: Vec<Option<Value>>,
+    /// Values of all parts that came.
+    held: u64,
+    /// Parts came to more than a query may hold. The last of them were not kept.
+    too_much: Option<EvalError>,
 }
 
 /// The values of some steps, in time order.
@@ -73,12 +77,24 @@ impl<'a> EvalFlow<'a> {
             .map(|(planned, expected)| MergeSorted::new(&planned.leaf, expected, limits))
             .collect();
         let once = vec![None; plan.once];
-        Self { plan, merges, done: 0, annotations: Annotations::default(), once }
+        let annotations = Annotations::default();
+        Self { plan, merges, done: 0, annotations, once, held: 0, too_much: None }
     }
 
-    /// Takes a part of a leaf.
+    /// Takes a part of a leaf. Where parts are too large together, whatever is asked for next is
+    /// the error.
     pub fn add(&mut self, leaf: usize, part: LeafPart) {
-        self.merges[leaf].add(part);
+        if self.too_much.is_some() || !self.merges[leaf].expects(&part) {
+            return;
+        }
+        self.held += part.size();
+        match self.plan.options.limits.values(self.held) {
+            Ok(()) => self.merges[leaf].add(part),
+            Err(error) => {
+                self.too_much = Some(error);
+                self.merges.clear();
+            }
+        }
     }
 
     /// The steps that can be evaluated now and were not yet.
@@ -103,6 +119,9 @@ impl<'a> EvalFlow<'a> {
 
     /// Evaluates the steps that are ready, if there are any.
     pub fn next_chunk(&mut self) -> Result<Option<FlowChunk>, EvalError> {
+        if let Some(error) = &self.too_much {
+            return Err(error.clone());
+        }
         let steps = self.ready();
         if steps.is_empty() {
             return Ok(None);
@@ -127,6 +146,9 @@ impl<'a> EvalFlow<'a> {
 
     /// The whole answer, all parts having come.
     pub fn answer(mut self) -> Result<Answer, EvalError> {
+        if let Some(error) = self.too_much {
+            return Err(error);
+        }
         let data = match &self.plan.root {
             Root::Samples { .. } => self.samples()?,
             Root::Value(_) if self.plan.is_instant => self.instant()?,
@@ -148,7 +170,8 @@ impl<'a> EvalFlow<'a> {
     fn evaluator(&mut self) -> Evaluator<'_> {
         let annotations = std::mem::take(&mut self.annotations);
         let (merges, options) = (&self.merges, &self.plan.options);
-        Evaluator { merges, options, annotations, once: &mut self.once }
+        let held = self.once.iter().flatten().map(Value::size).sum();
+        Evaluator { merges, options, annotations, held, once: &mut self.once }
     }
 
     /// The rows as the answer has them: names that lost their meaning are gone.
@@ -184,7 +207,10 @@ impl<'a> EvalFlow<'a> {
 
     fn range(&mut self) -> Result<Data, EvalError> {
         let mut gathered = Gathered::default();
+        let mut held = 0;
         while let Some(chunk) = self.next_chunk()? {
+            held += (chunk.rows.len() * chunk.ts.len()) as u64;
+            self.plan.options.limits.values(held)?;
             gathered.take(chunk);
         }
         Ok(gathered.finish())

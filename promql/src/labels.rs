@@ -91,6 +91,11 @@ impl Labels {
         self.iter().filter(|(name, _)| *name != METRIC_NAME)
     }
 
+    /// How many bytes all pairs take.
+    pub fn size_bytes(&self) -> usize {
+        self.0.len()
+    }
+
     /// True where there is no label at all.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -131,6 +136,26 @@ impl Labels {
         let before = self.iter().filter(|pair| pair.0 < name);
         let after = self.iter().filter(|pair| pair.0 > name);
         Self::from_sorted(before.chain(std::iter::once((name, value))).chain(after))
+    }
+
+    /// The packed text: names and values in turn, sorted by name, each ended by the byte 0xff.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Labels of a packed text, if it is one: whole pairs of UTF-8, sorted, none empty.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let text = match bytes {
+            [] => return Some(Self::default()),
+            [text @ .., END] => text,
+            _ => return None,
+        };
+        let parts: Vec<&[u8]> = text.split(|byte| *byte == END).collect();
+        let (pairs, rest) = parts.as_chunks::<2>();
+        let fits = rest.is_empty()
+            && pairs.iter().flatten().all(|part| !part.is_empty() && str::from_utf8(part).is_ok())
+            && pairs.is_sorted_by(|one, other| one[0] < other[0]);
+        fits.then(|| Self(bytes.into()))
     }
 
     /// A hash that stays the same on every machine and in every release.
@@ -264,6 +289,20 @@ mod tests {
     }
 
     #[test]
+    fn packed_texts_are_labels_only_if_they_are_whole_and_sorted() {
+        for bytes in [
+            &b"a\xff"[..],
+            b"a\xff1",
+            b"b\xff1\xffa\xff2\xff",
+            b"a\xff\xff",
+            b"\xff",
+            b"a\xff\xc3\xff",
+        ] {
+            assert_eq!(Labels::from_bytes(bytes), None, "{bytes:?}");
+        }
+    }
+
+    #[test]
     fn a_name_stands_only_once() {
         let twice = Labels::new([("a", "1"), ("b", "2"), ("a", "1")]);
         assert_eq!(twice.unwrap_err().name, "a");
@@ -286,6 +325,7 @@ mod tests {
             let (la, lb) = (Labels::new(&a).unwrap(), Labels::new(&b).unwrap());
             prop_assert_eq!(la.cmp(&lb), a.iter().cmp(b.iter()));
             prop_assert_eq!(la == lb, a == b);
+            prop_assert_eq!(Labels::from_bytes(la.as_bytes()), Some(la.clone()));
             let back: Vec<_> = la.iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
             prop_assert_eq!(back, a.into_iter().collect::<Vec<_>>());
         }

@@ -10,6 +10,7 @@
 mod merge;
 mod part;
 mod run;
+mod table;
 
 use crate::expr::Grouping;
 use crate::matcher::Matcher;
@@ -18,6 +19,7 @@ use crate::window::{RangeFunction, Windows};
 pub use merge::{LeafFrame, MergeSorted};
 pub use part::{Crossing, CrossingSeries, LeafPart, PartValues};
 pub use run::LeafRun;
+pub use table::{BadPart, PartTable, RowKind};
 
 /// One selector and what is done to its samples on the spot.
 #[derive(Clone, Debug, PartialEq)]

@@ -36,6 +36,7 @@
 pub mod aggregate;
 pub mod annotation;
 pub mod answer;
+pub mod bytes;
 mod calendar;
 mod check;
 pub mod deviation;

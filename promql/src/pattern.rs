@@ -14,6 +14,7 @@ pub struct Pattern {
     source: String,
     translated: String,
     matches_empty: bool,
+    size: usize,
 }
 
 /// Why a text is no pattern.
@@ -84,6 +85,7 @@ impl Pattern {
             source: source.to_owned(),
             translated: translation.text,
             matches_empty: translation.matches_empty,
+            size: translation.size,
         })
     }
 
@@ -95,6 +97,11 @@ impl Pattern {
     /// The same pattern for the `regex` crate, bound to both ends of the value.
     pub fn translated(&self) -> &str {
         &self.translated
+    }
+
+    /// Characters and classes, repetitions written out.
+    pub(crate) const fn size(&self) -> usize {
+        self.size
     }
 
     /// It matches the empty string.
@@ -109,13 +116,20 @@ impl Pattern {
 pub struct CapturingPattern {
     translated: String,
     groups: Vec<Option<String>>,
+    size: usize,
 }
 
 impl CapturingPattern {
     /// Checks a pattern as [`Pattern::parse`] does.
     pub fn parse(source: &str, max_size: usize) -> Result<Self, PatternError> {
         let translation = translate::translate(source, max_size, true)?;
-        Ok(Self { translated: translation.text, groups: translation.captures })
+        let size = translation.size;
+        Ok(Self { translated: translation.text, groups: translation.captures, size })
+    }
+
+    /// Characters and classes, repetitions written out.
+    pub(crate) const fn size(&self) -> usize {
+        self.size
     }
 
     /// The same pattern for the `regex` crate, bound to both ends of the value. Its groups have

@@ -152,6 +152,12 @@ fn grid_of(spec: QuerySpec, options: &EvalOptions) -> Result<Steps, EvalError> {
     if !near.contains(&spec.start) || !near.contains(&spec.end) {
         return Err(EvalError::invalid("start or end of the query is out of range"));
     }
+    if !(0..=FARTHEST).contains(&options.lookback) {
+        return Err(EvalError::invalid("lookback of the query is out of range"));
+    }
+    if !(1..=FARTHEST).contains(&options.subquery_step) {
+        return Err(EvalError::invalid("step of subqueries must be positive"));
+    }
     let step = spec.step.unwrap_or(1);
     if step <= 0 || step > FARTHEST {
         return Err(EvalError::invalid("step of the query must be positive"));

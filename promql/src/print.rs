@@ -239,7 +239,12 @@ impl Subquery {
 impl Display for Number {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match PromDuration::from_seconds(self.value) {
-            Some(duration) if self.is_duration => duration.fmt(f),
+            Some(cut) if self.is_duration => {
+                // In the longest durations a float's milliseconds fall short of whole ones.
+                let next = if self.value < 0.0 { -1 } else { 1 };
+                let next = PromDuration::from_millis(cut.as_millis() + next);
+                if next.as_seconds() == self.value { next.fmt(f) } else { cut.fmt(f) }
+            }
             _ => f.write_str(&in_full(self.value)),
         }
     }

@@ -12,6 +12,7 @@ mod rate;
 mod raw;
 mod slide;
 mod sums;
+mod wire;
 
 use std::ops::Range;
 
@@ -105,6 +106,11 @@ impl RangeFunction {
         matches!(self, Self::Last | Self::TsOfNewest)
     }
 
+    /// Whether every window looks at all of its samples, however much it overlaps with the last.
+    pub(crate) fn looks_at_all(self) -> bool {
+        matches!(Fold::new(self), Fold::Raw(..))
+    }
+
     /// Whether annotations ask which metrics had values: for functions that want counters.
     pub(crate) fn wants_counters(self) -> bool {
         matches!(self, Self::Rate { counter: true, .. })
@@ -150,6 +156,11 @@ impl Windows {
     /// The windows of some of the steps.
     pub fn part(&self, steps: &Range<usize>) -> Self {
         Self { at: self.get(steps.start).at, count: steps.len(), ..*self }
+    }
+
+    /// How many samples all windows have, each counted as often as it is in one.
+    pub(crate) fn samples_in_all(&self, ts: &[i64]) -> u64 {
+        self.over(ts).map(|(_, within)| within.len() as u64).sum()
     }
 
     /// All windows in time order, each with the samples that lie in it.

@@ -23,6 +23,8 @@ pub struct LocalEngine {
     pub cuts: Option<u64>,
     /// The seed by which parts arrive out of order.
     pub arrival: Option<u64>,
+    /// Windows that cross an edge travel as states even where samples would be smaller.
+    pub always_states: bool,
     /// Range queries are answered chunk by chunk, as parts arrive.
     pub streamed: bool,
 }
@@ -42,6 +44,8 @@ pub fn local_ways(seeds: u64) -> Vec<Way> {
         ways.push(way(format!("cut by seed {seed}"), cut));
         let name = format!("cut by seed {seed}, out of order");
         ways.push(way(name, LocalEngine { arrival: Some(seed), ..cut }));
+        let name = format!("cut by seed {seed}, states only");
+        ways.push(way(name, LocalEngine { always_states: true, ..cut }));
         let name = format!("cut by seed {seed}, streamed");
         ways.push(way(name, LocalEngine { streamed: true, ..cut }));
         let name = format!("cut by seed {seed}, no pushdown");
@@ -91,6 +95,9 @@ impl LocalEngine {
             for (number, (planned, matchers)) in plan.leaves.iter().zip(&matchers).enumerate() {
                 let span = TimeSpan { from: cell.from, to: cell.to };
                 let mut run = LeafRun::new(&planned.leaf, span, cell.shard, limits);
+                if self.always_states {
+                    run = run.with_states_always();
+                }
                 let series = cell.data.series().iter();
                 for (labels, samples) in series.filter(|(labels, _)| fits(matchers, labels)) {
                     let samples = Samples { ts: &samples.ts, values: &samples.values };

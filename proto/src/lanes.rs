@@ -2,15 +2,17 @@
 //! the introduction and heartbeats, the work lane everything else; the stream takes from the
 //! express lane first, so a sign of life never waits behind work. Within a lane order is kept, and
 //! nothing is ever dropped: a full lane waits, or says so. What to do about a full lane is left to
-//! the session.
+//! the session. A worker's stream may end with a reason, which the API node reads as its status.
 
 use std::pin::Pin;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use core_workcoord::message::{ApiMessage, WorkerMessage};
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, watch};
 use tokio_stream::Stream;
+use tonic::Status;
 
 /// Room in the express lane. With one heartbeat a second it is only ever full when nothing has
 /// gone out for longer than any peer waits.
@@ -25,7 +27,15 @@ pub const WORK_LANE_MAX_MESSAGES: usize = 65_536;
 pub fn lanes<M: Laned>(work_messages: usize) -> (Outbound<M>, OutboundStream<M>) {
     let (express, express_end) = mpsc::channel(EXPRESS_LANE_MESSAGES);
     let (work, work_end) = mpsc::channel(work_messages.clamp(1, WORK_LANE_MAX_MESSAGES));
-    (Outbound { express, work }, OutboundStream { express: express_end, work: work_end })
+    let (held, over) = watch::channel(());
+    let ending = Arc::new(OnceLock::new());
+    let stream = OutboundStream {
+        express: express_end,
+        work: work_end,
+        ending: Arc::clone(&ending),
+        _held: held,
+    };
+    (Outbound { express, work, ending, over }, stream)
 }
 
 /// A message that knows its lane.
@@ -78,6 +88,8 @@ impl Laned for WorkerMessage {
 pub struct Outbound<M> {
     express: mpsc::Sender<M>,
     work: mpsc::Sender<M>,
+    ending: Arc<OnceLock<Status>>,
+    over: watch::Receiver<()>,
 }
 
 /// The stream is over: nothing can be sent on it any more.
@@ -98,7 +110,12 @@ pub enum NotSent<M> {
 
 impl<M> Clone for Outbound<M> {
     fn clone(&self) -> Self {
-        Self { express: self.express.clone(), work: self.work.clone() }
+        Self {
+            express: self.express.clone(),
+            work: self.work.clone(),
+            ending: Arc::clone(&self.ending),
+            over: self.over.clone(),
+        }
     }
 }
 
@@ -118,6 +135,23 @@ impl<M: Laned> Outbound<M> {
         })
     }
 
+    /// Says how the stream ends once the last clone of this is dropped and all messages are out. The
+    /// first reason counts. Only the worker, who answers the call, can give one: an API node's
+    /// stream simply ends.
+    pub fn end_with(&self, reason: Status) {
+        // A reason that came too late is no loss: the stream ends for the first one.
+        drop(self.ending.set(reason));
+    }
+
+    /// Waits until the transport has let go of the stream, sent or not, without holding it open.
+    pub fn over(&self) -> impl Future<Output = ()> + Send + use<M> {
+        let mut over = self.over.clone();
+        async move {
+            // Nothing is ever sent on it, so the only change is that the other end is dropped.
+            drop(over.changed().await);
+        }
+    }
+
     fn lane_of(&self, message: &M) -> &mpsc::Sender<M> {
         match message.lane() {
             Lane::Express => &self.express,
@@ -131,6 +165,15 @@ impl<M: Laned> Outbound<M> {
 pub struct OutboundStream<M> {
     express: mpsc::Receiver<M>,
     work: mpsc::Receiver<M>,
+    ending: Arc<OnceLock<Status>>,
+    _held: watch::Sender<()>,
+}
+
+impl<M> OutboundStream<M> {
+    /// The reason given for the end, if one was; final once the stream has given its last message.
+    pub(crate) fn ending(&self) -> Option<Status> {
+        self.ending.get().cloned()
+    }
 }
 
 impl<M> Stream for OutboundStream<M> {
@@ -228,12 +271,26 @@ mod tests {
 
     #[tokio::test]
     async fn the_end_of_the_work_lane_is_not_the_end_of_the_stream() {
-        let (Outbound { express, work }, mut stream) = lanes(1);
+        let (Outbound { express, work, .. }, mut stream) = lanes(1);
         drop(work);
         let reader = tokio::spawn(async move { (stream.next().await, stream.next().await) });
         tokio::task::yield_now().await;
         express.send(beat(1)).await.unwrap();
         drop(express);
         assert_eq!(reader.await.unwrap(), (Some(beat(1)), None));
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_the_end_does_not_put_it_off() {
+        let (out, mut stream) = lanes::<ApiMessage>(1);
+        let over = tokio::spawn(out.over());
+        out.end_with(Status::aborted("first"));
+        out.end_with(Status::internal("second"));
+        drop(out);
+        assert_eq!(stream.next().await, None);
+        assert_eq!(stream.ending().map(|status| status.message().to_owned()), Some("first".into()));
+        assert!(!over.is_finished());
+        drop(stream);
+        over.await.unwrap();
     }
 }

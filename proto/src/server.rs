@@ -2,10 +2,12 @@
 //! a session does is left to it.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use core_workcoord::message::{ApiMessage, WorkerMessage};
-use tokio_stream::StreamExt;
+use tokio_stream::Stream;
 use tonic::codegen::BoxStream;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
@@ -20,7 +22,8 @@ use crate::{decode, encode};
 pub trait ControlHandler: Send + Sync + 'static {
     /// An API node opened a stream: `inbound` is what it says, and what is returned is said to it.
     /// Called before anything is read, and not to block: a session runs in a task of the handler's
-    /// own. The stream ends when the last [`Outbound`](crate::lanes::Outbound) of it is dropped.
+    /// own. The stream ends when the last [`Outbound`](crate::lanes::Outbound) of it is dropped, with
+    /// the reason given there.
     /// `peer` is the address of the other side, for logs, where the transport knows it.
     fn accept(
         &self,
@@ -52,7 +55,26 @@ impl<H: ControlHandler> WorkControl for Control<H> {
         let inbound =
             Inbound::new(request.into_inner(), decode::api_message, API_MESSAGE_MAX_BYTES);
         let outbound = self.handler.accept(inbound, peer);
-        let bytes = outbound.map(|message| Ok(encode::worker_message(message)));
-        Ok(Response::new(Box::pin(bytes)))
+        Ok(Response::new(Box::pin(Answers { outbound: Some(outbound) })))
+    }
+}
+
+/// What is said to an API node, and at last why no more is.
+struct Answers {
+    outbound: Option<OutboundStream<WorkerMessage>>,
+}
+
+impl Stream for Answers {
+    type Item = Result<Bytes, Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let Some(outbound) = &mut self.outbound else { return Poll::Ready(None) };
+        match ready!(Pin::new(outbound).poll_next(context)) {
+            Some(message) => Poll::Ready(Some(Ok(encode::worker_message(message)))),
+            None => {
+                let outbound = self.outbound.take();
+                Poll::Ready(outbound.and_then(|outbound| outbound.ending()).map(Err))
+            }
+        }
     }
 }

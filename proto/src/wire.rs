@@ -6,6 +6,11 @@ tonic::include_proto!("tributary.workcoord.v1");
 
 include!(concat!(env!("OUT_DIR"), "/tributary.workcoord.v1.WorkControl.rs"));
 
+/// Specs of work items.
+pub mod work {
+    tonic::include_proto!("tributary.work.v1");
+}
+
 /// KEDA's scaler protocol.
 pub mod externalscaler {
     tonic::include_proto!("externalscaler");

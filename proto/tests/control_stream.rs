@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Server};
+use tonic::{Code, Status};
 use tributary_proto::client::open;
 use tributary_proto::lanes::{NotSent, Outbound, OutboundStream, lanes};
 use tributary_proto::limits::{FAILURE_MESSAGE_MAX_BYTES, SPEC_MAX_BYTES};
@@ -158,6 +159,19 @@ async fn a_session_from_the_introduction_to_the_acknowledgement() {
     drop(worker);
     assert_eq!(heard(&mut from_worker).await, WorkerMessage::Cancelled(work(1)));
     assert!(!matches!(from_worker.next().await, Some(Ok(_))));
+}
+
+#[tokio::test]
+async fn a_worker_may_say_why_it_ends_the_stream() {
+    let (mut from_worker, _to_worker, worker) = session().await;
+    worker.outbound.send(WorkerMessage::Cancelled(work(1))).await.unwrap();
+    worker.outbound.end_with(Status::invalid_argument("a second introduction"));
+    drop(worker);
+    assert_eq!(heard(&mut from_worker).await, WorkerMessage::Cancelled(work(1)));
+    let Some(Err(StreamError::Broken(status))) = from_worker.next().await else {
+        panic!("the stream ends with a status")
+    };
+    assert_eq!((status.code(), status.message()), (Code::InvalidArgument, "a second introduction"));
 }
 
 #[tokio::test]

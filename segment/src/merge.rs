@@ -14,15 +14,15 @@ use crate::source::ByteSource;
 
 /// The series that were chosen of each segment of a cell.
 pub struct CellSelection<'a, S> {
-    segments: &'a [Segment<S>],
+    segments: &'a [&'a Segment<S>],
     series: Vec<Vec<u32>>,
     range: TimeRange,
 }
 
 impl<'a, S: ByteSource> CellSelection<'a, S> {
     /// Chooses by matchers among segments that are ordered from the oldest to the newest.
-    pub fn new(segments: &'a [Segment<S>], matchers: &[Matcher], range: TimeRange) -> Self {
-        let select = |segment: &Segment<S>| segment.index().select(matchers, range);
+    pub fn new(segments: &'a [&'a Segment<S>], matchers: &[Matcher], range: TimeRange) -> Self {
+        let select = |segment: &&Segment<S>| segment.index().select(matchers, range);
         Self { segments, series: segments.iter().map(select).collect(), range }
     }
 
@@ -186,6 +186,12 @@ fn merge(
     newer: (&[i64], &[f64]),
     (out_ts, out_values): (&mut Vec<i64>, &mut Vec<f64>),
 ) {
+    if old_ts.last() < newer.0.first() {
+        // What follows in time, as neighbouring blocks do, is simply appended.
+        out_ts.extend_from_slice(old_ts);
+        out_values.extend_from_slice(old_values);
+        (old_ts, old_values) = (&[], &[]);
+    }
     for (ts, value) in newer.0.iter().zip(newer.1) {
         let before = old_ts.partition_point(|old| old < ts);
         out_ts.extend_from_slice(&old_ts[..before]);

@@ -16,7 +16,8 @@ fn read_cell(
     range: TimeRange,
     buffers: &mut CellBuffers,
 ) -> Model {
-    let selection = CellSelection::new(segments, matchers, range);
+    let segments: Vec<_> = segments.iter().collect();
+    let selection = CellSelection::new(&segments, matchers, range);
     let mut scan = selection.scan(buffers);
     let mut model = Model::new();
     let mut last = None;
@@ -69,7 +70,8 @@ fn a_series_of_one_segment_keeps_its_shared_times() {
     let two = Files::of_series(&common::scraped("two", 2, 3, 20)).open().unwrap();
     let all = read_all(&one).unwrap().len();
     let segments = [one, two];
-    let selection = CellSelection::new(&segments, &[], TimeRange::ALL);
+    let by_age: Vec<_> = segments.iter().collect();
+    let selection = CellSelection::new(&by_age, &[], TimeRange::ALL);
     assert_eq!(selection.series().iter().map(Vec::len).sum::<usize>(), 2 * all);
     let mut buffers = CellBuffers::default();
     let mut scan = selection.scan(&mut buffers);

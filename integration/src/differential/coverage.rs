@@ -75,6 +75,21 @@ pub enum Part {
     Syntax(Syntax),
 }
 
+impl Part {
+    /// The function, aggregation or operator that an expression is, parentheses taken off.
+    pub fn of(expr: &Expr) -> Option<Self> {
+        Some(match expr {
+            Expr::Paren(paren) => return Self::of(&paren.expr),
+            Expr::Call(call) => Self::Function(call.function.name),
+            Expr::Aggregate(aggregate) => Self::Aggregation(aggregate.op.text()),
+            Expr::Binary(binary) => Self::Operator(binary.op.text()),
+            Expr::Unary(_) => Self::Syntax(Syntax::Negation),
+            Expr::Subquery(_) => Self::Syntax(Syntax::Subquery),
+            Expr::Matrix(_) | Expr::Number(_) | Expr::String(_) | Expr::Vector(_) => return None,
+        })
+    }
+}
+
 /// Parts of the language that are neither functions nor operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Syntax {
@@ -132,6 +147,14 @@ pub enum Syntax {
     StringLiteral,
     /// `1.5`
     NumberLiteral,
+    /// `step()` and the like where a duration is expected.
+    QueryDuration,
+    /// `anchored`
+    Anchored,
+    /// `smoothed`
+    Smoothed,
+    /// `fill(0)`
+    Fill,
 }
 
 impl Syntax {
@@ -164,7 +187,24 @@ impl Syntax {
         (Self::Negation, "`-foo`"),
         (Self::StringLiteral, "`\"text\"`"),
         (Self::NumberLiteral, "`1.5`, `0x1F`, `1h30m`, `Inf`"),
+        (Self::QueryDuration, "`foo[step()]`, `foo[range()]`, `foo[max_of(5m, step())]`"),
+        (Self::Anchored, "`foo[5m] anchored`"),
+        (Self::Smoothed, "`foo[5m] smoothed`"),
+        (Self::Fill, "`fill(0)`, `fill_left(0)`, `fill_right(0)`"),
     ];
+
+    /// Whether it is here, and the feature it needs.
+    pub const fn support(self) -> (&'static str, &'static str) {
+        match self {
+            Self::DurationExpression => ("yes", "`promql-duration-expr`"),
+            Self::QueryDuration => ("yes, new since 3.5", "`promql-duration-expr`"),
+            Self::Anchored | Self::Smoothed => {
+                ("yes, new since 3.5", "`promql-extended-range-selectors`")
+            }
+            Self::Fill => ("yes, new since 3.5", "`promql-binop-fill-modifiers`"),
+            _ => ("yes", "–"),
+        }
+    }
 }
 
 /// Every part, in the order of the page.

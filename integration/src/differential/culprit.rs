@@ -34,7 +34,7 @@ pub enum Blame {
 pub struct Culprit {
     /// The part.
     pub expr: Expr,
-    /// The question that shows it, with the subqueries around the part.
+    /// The question that shows it, with the subquery around the part.
     pub question: Question,
     /// What came of it.
     pub pair: Pair,
@@ -72,8 +72,8 @@ struct Search<'a, 'b> {
 }
 
 impl Search<'_, '_> {
-    /// The blame for a part that is known to differ. `within` puts a part into the subqueries
-    /// around it.
+    /// The blame for a part that is known to differ. `within` puts a part into the innermost
+    /// subquery around it.
     fn below(
         &mut self,
         expr: &Expr,
@@ -87,14 +87,18 @@ impl Search<'_, '_> {
                 Expr::Subquery(subquery) => {
                     let around = |part: Expr| {
                         let window = Subquery { expr: part, ..(**subquery).clone() };
-                        within(Expr::Subquery(Box::new(window)))
+                        Expr::Subquery(Box::new(window))
                     };
                     self.of(child, &around)?
                 }
                 _ => self.of(child, within)?,
             };
             match found {
-                Blame::Part(_) => return Ok(found),
+                // A selector that differs inside a window was asked for as one: the window differs.
+                Blame::Part(part)
+                    if matches!(expr, Expr::Subquery(_))
+                        && matches!(part.expr, Expr::Vector(_)) => {}
+                part @ Blame::Part(_) => return Ok(part),
                 Blame::Rounding => rounding = true,
                 Blame::None => {}
             }
@@ -111,11 +115,12 @@ impl Search<'_, '_> {
         if matches!(expr, Expr::Number(_) | Expr::String(_) | Expr::Matrix(_)) {
             return Ok(Blame::None);
         }
-        let whole = within(match expr {
-            // A window of it is what is asked for in any case.
-            Expr::Subquery(_) | Expr::Paren(_) => expr.clone(),
-            _ => Expr::Paren(Paren { expr: Box::new(expr.clone()), span: expr.span() }),
-        });
+        let whole = match expr {
+            // A window can stand in no other, so it is looked at where the difference is.
+            Expr::Subquery(_) => expr.clone(),
+            Expr::Paren(_) => within(expr.clone()),
+            _ => within(Expr::Paren(Paren { expr: Box::new(expr.clone()), span: expr.span() })),
+        };
         let mut question = Question { text: whole.to_string(), ..self.question.clone() };
         if whole.value_type() == ValueType::Matrix {
             question.when = When::Instant(self.t);

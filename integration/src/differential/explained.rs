@@ -3,22 +3,27 @@
 //! here is what has changed since version 3.5.
 
 mod notes;
+mod trees;
 mod values;
-
-use std::collections::BTreeSet;
 
 use tributary_promql::Expr;
 use tributary_promql::expr::Call;
-use tributary_promql::op::AggregateOp;
+use tributary_promql::op::{AggregateOp, BinaryOp};
 
 use super::compare::Difference;
 use super::outcome::Outcome;
+use trees::{
+    contains_call, contains_paren, contains_subquery, has_ambiguous_absence, has_computed_offset,
+    is_moved_window_of_fixed, literal, repeats, without_parens,
+};
 
 /// A difference in a part of an expression whose operands are the same on both sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
     /// The part; none if the question is no expression for us.
     pub part: Option<&'a Expr>,
+    /// It was asked for one instant only.
+    pub instant: bool,
     /// What came of it there.
     pub peer: &'a Outcome,
     /// What came of it here.
@@ -35,9 +40,15 @@ pub struct Explanation {
     applies: fn(Seen<'_>) -> bool,
 }
 
+const SAME_LABELS: &str = "vector cannot contain metrics with the same labelset";
+
 /// The reason that is found by asking for the operands, so that it is no row of the table.
 pub const ROUNDING: &str = "An operand differs within the tolerance, and what is computed from it \
                             (a comparison, a rank, a rounding, a difference) makes that visible.";
+
+/// The reason that is found by asking for the largest terms of a sum.
+pub const DIGITS: &str = "Sums, averages, variances and deviations lose digits in Prometheus where the \
+                          result is small against the terms; ours are exact.";
 
 /// The reason that is found by asking again.
 pub const CHANCE: &str = "Prometheus answers the same question now like this, now like that: it walks \
@@ -59,7 +70,7 @@ pub const EXPLANATIONS: &[Explanation] = &[
         reason: "Two series of one side that match the same one are now an error for a comparison \
                  that filters, even where it lets only one of them through.",
         applies: |seen| match (seen.part, seen.errors()) {
-            (Some(Expr::Binary(binary)), (None, Some(ours))) => {
+            (Some(Expr::Binary(binary)), (_, Some(ours))) => {
                 binary.op.is_comparison()
                     && !binary.return_bool
                     && ours.starts_with("multiple matches for labels: ")
@@ -68,50 +79,79 @@ pub const EXPLANATIONS: &[Explanation] = &[
         },
     },
     Explanation {
-        reason: "A text that is no expression is refused at the same place in other words.",
+        reason: "A text that is no expression is refused in other words or at another place.",
         applies: |seen| match (seen.part, seen.errors()) {
-            (None, (Some(peer), Some(ours))) => {
-                let place = |text: &str| {
-                    text.find("parse error: unexpected").map(|at| text[..at].to_owned())
-                };
-                place(peer).is_some_and(|peer| Some(peer) == place(ours))
-            }
+            (None, (Some(peer), Some(ours))) => refusals(peer, ours),
             _ => false,
         },
     },
     Explanation {
-        reason: "An operator after `offset -(…)` belongs to the duration in 3.5, and no longer does.",
+        reason: "A duration that is not a number is refused here; Prometheus computes nonsense.",
         applies: |seen| match (seen.part, seen.errors()) {
-            (Some(Expr::Binary(_)), (Some(peer), ours)) => {
-                let is_refused = |text: &str| text.contains("parse error: ");
-                is_refused(peer) && !ours.is_some_and(is_refused)
-            }
+            (None, (None, Some(ours))) => ours.ends_with("parse error: duration out of range"),
+            _ => false,
+        },
+    },
+    Explanation {
+        reason: "Series that end up with the same labels, but never at the same time, are one series; \
+                 in 3.5 that is an error, and in the newest Prometheus it still is for some functions.",
+        applies: |seen| {
+            let over_time = !seen.instant || seen.part.is_some_and(contains_subquery);
+            over_time && seen.errors() == (Some(SAME_LABELS), None)
+        },
+    },
+    Explanation {
+        reason: "An operator after `offset -(…)` belongs to the duration in 3.5, and no longer does.",
+        applies: |seen| match seen.part {
+            Some(Expr::Binary(binary)) => has_computed_offset(&binary.lhs),
             _ => false,
         },
     },
     Explanation {
         reason: "A number of series that is NaN or too large is now refused in other words, and even \
                  where there are no series.",
-        applies: |seen| match (seen.aggregation(), seen.errors()) {
-            (Some(op), (peer, Some(ours))) => {
+        applies: |seen| match seen.errors() {
+            (peer, Some(ours)) => {
                 let starts = ["Scalar value ", "Parameter value ", "Ratio value "];
                 let is_refused = |text: &str| starts.iter().any(|start| text.starts_with(start));
-                takes_some(op) && is_refused(ours) && peer.is_none_or(is_refused)
+                is_refused(ours) && peer.is_none_or(is_refused)
             }
             _ => false,
         },
     },
     Explanation {
-        reason: "Prometheus looks at the texts that label_replace and label_join are given before it \
-                 evaluates their vector, so that of two errors it tells the other one.",
-        applies: |seen| match (seen.call(), seen.errors()) {
-            (Some(call), (Some(peer), Some(_))) => {
-                call.function.name.starts_with("label_")
-                    && peer.starts_with("invalid ")
-                    && peer.contains(&format!(" in {}(): ", call.function.name))
+        reason: "Which of two errors is told: Prometheus looks at the texts that label_replace and \
+                 label_join are given before it evaluates their vector, and at the one of \
+                 count_values only when it is its turn.",
+        applies: |seen| match seen.errors() {
+            (Some(peer), Some(ours)) => {
+                let about_text = |error: &str| {
+                    error.starts_with("invalid ") && error.contains(" in label_")
+                        || error.starts_with("invalid label name ")
+                };
+                about_text(peer) || about_text(ours)
+            }
+            // In a window without any step its turn never comes.
+            (None, Some(ours)) => {
+                ours.starts_with("invalid label name ")
+                    && (seen.aggregation() == Some(AggregateOp::CountValues)
+                        || seen.part.is_some_and(contains_subquery))
             }
             _ => false,
         },
+    },
+    Explanation {
+        reason: "quantile warns of the least and the greatest of its wrong parameters, whether there \
+                 are series or not; 3.5 warns of every one it meets.",
+        applies: |seen| {
+            seen.aggregation() == Some(AggregateOp::Quantile)
+                && notes::of_quantiles(seen.difference)
+        },
+    },
+    Explanation {
+        reason: "Prometheus forgets the offset of a subquery where a selector inside has an `@` and \
+                 the window begins with the query.",
+        applies: |seen| seen.part.is_some_and(is_moved_window_of_fixed) && seen.values().is_some(),
     },
     Explanation {
         reason: "histogram_fraction now takes the first bucket of a classic histogram to begin at \
@@ -130,7 +170,8 @@ pub const EXPLANATIONS: &[Explanation] = &[
             let of_subquery = |call: &Call| matches!(call.args.last(), Some(Expr::Subquery(_)));
             seen.calls("last_over_time")
                 && seen.call().is_some_and(of_subquery)
-                && values::same_without_names(seen.peer, seen.ours)
+                && (seen.about_series() && values::same_without_names(seen.peer, seen.ours)
+                    || seen.errors() == (None, Some(SAME_LABELS)))
         },
     },
     Explanation {
@@ -150,25 +191,13 @@ pub const EXPLANATIONS: &[Explanation] = &[
     Explanation {
         reason: "Which label absent takes from a selector that has several matchers of it depends \
                  on how the storage has sorted them; ours are in the order they are printed.",
-        applies: |seen| {
-            let selector = match seen.call() {
-                Some(call) if call.function.name.starts_with("absent") => &call.args[0],
-                _ => return false,
-            };
-            let matchers = match without_parens(selector) {
-                Expr::Vector(vector) => &vector.matchers,
-                Expr::Matrix(matrix) => &matrix.vector.matchers,
-                _ => return false,
-            };
-            let names: BTreeSet<&str> = matchers.iter().map(|one| one.name.as_str()).collect();
-            names.len() < matchers.len() && matches!(seen.difference, Difference::Series { .. })
-        },
+        applies: |seen| seen.part.is_some_and(has_ambiguous_absence),
     },
     Explanation {
         reason: "Of equal values ours keep the first in the order of labels; in Prometheus topk and \
                  bottomk keep what a heap happens to keep, and limitk what comes first, which after \
                  an operator, an aggregation or a histogram function is up to chance.",
-        applies: |seen| match seen.aggregation() {
+        applies: |seen| match seen.aggregation().filter(|_| seen.about_series()) {
             Some(AggregateOp::Topk | AggregateOp::Bottomk) => {
                 values::same_apart_from_labels(seen.peer, seen.ours)
             }
@@ -177,27 +206,84 @@ pub const EXPLANATIONS: &[Explanation] = &[
         },
     },
     Explanation {
-        reason: "Standard deviations and variances lose digits in Prometheus where the mean is large \
-                 against them; ours are exact.",
-        applies: |seen| {
-            seen.deviates()
-                && seen.values().is_some_and(|(peer, ours)| values::near(peer, ours, 1e-5))
-        },
-    },
-    Explanation {
         reason: "A variance that no float can hold is infinite here; in Prometheus it is infinite or \
                  NaN, depending on the order of the values.",
         applies: |seen| {
-            let beyond = |(peer, ours): (f64, f64)| peer.is_nan() && ours.is_infinite();
+            let beyond = |(peer, ours): (f64, f64)| !peer.is_finite() && ours.is_infinite();
             seen.deviates() && seen.values().is_some_and(beyond)
+        },
+    },
+    Explanation {
+        reason: "A sum that leaves the range of floats on its way stays infinite or NaN in \
+                 Prometheus; ours is exact to the end.",
+        applies: |seen| {
+            let sums = match (seen.aggregation(), seen.call()) {
+                (Some(op), _) => matches!(op, AggregateOp::Sum | AggregateOp::Avg),
+                (_, Some(call)) => matches!(call.function.name, "sum_over_time" | "avg_over_time"),
+                _ => false,
+            };
+            sums && seen.values().is_some_and(|(peer, _)| !peer.is_finite())
+        },
+    },
+    Explanation {
+        reason: "Go's hyperbolic functions are infinite a little before their values are.",
+        applies: |seen| {
+            let edge = |(peer, ours): (f64, f64)| peer.is_infinite() && ours.abs() > f64::MAX / 2.5;
+            (seen.calls("sinh") || seen.calls("cosh")) && seen.values().is_some_and(edge)
+        },
+    },
+    Explanation {
+        reason: "The natural order of labels has two answers in Prometheus for an empty value and \
+                 for numbers like 5 and 05, so that sort_by_label leaves them in any order.",
+        applies: |seen| match seen.call() {
+            Some(call) if call.function.name.starts_with("sort_by_label") => {
+                let names = call.args[1..].iter().filter_map(|arg| match arg {
+                    Expr::String(string) => string.text(),
+                    _ => None,
+                });
+                matches!(seen.difference, Difference::Order)
+                    && names.into_iter().any(|name| values::ambiguous(seen.ours, name))
+            }
+            _ => false,
         },
     },
     Explanation {
         reason: "Go's logarithm is wrong below the smallest normal number on the machines of today's \
                  servers.",
         applies: |seen| {
-            let below = |value: f64| value < f64::MIN_POSITIVE.ln();
-            seen.calls("ln") && seen.values().is_some_and(|(_, ours)| below(ours))
+            let Some((_, ours)) = seen.values() else { return false };
+            match seen.part {
+                Some(Expr::Binary(power)) if power.op == BinaryOp::Pow => {
+                    let bound = |exponent: f64| f64::MIN_POSITIVE.powf(exponent);
+                    literal(&power.rhs).is_some_and(|y| y > 0.0 && ours < bound(y))
+                }
+                _ => {
+                    (seen.calls("ln") && ours < f64::MIN_POSITIVE.ln())
+                        || (seen.calls("log2") && ours < f64::MIN_POSITIVE.log2())
+                        || (seen.calls("log10") && ours < f64::MIN_POSITIVE.log10())
+                }
+            }
+        },
+    },
+    Explanation {
+        reason: "Go's acos loses digits where it is small: it is what asin leaves of a right angle.",
+        applies: |seen| {
+            let close = |(peer, ours): (f64, f64)| (peer - ours).abs() < 1e-15;
+            seen.calls("acos") && seen.values().is_some_and(close)
+        },
+    },
+    Explanation {
+        reason: "count_values makes labels of all digits of its values, the last bits included.",
+        applies: |seen| match seen.part {
+            Some(Expr::Aggregate(aggregate)) if aggregate.op == AggregateOp::CountValues => {
+                let label = aggregate.param.as_deref().and_then(|param| match param {
+                    Expr::String(string) => string.text(),
+                    _ => None,
+                });
+                let close = |label| values::close_labels(seen.peer, seen.ours, label);
+                seen.about_series() && label.is_some_and(close)
+            }
+            _ => false,
         },
     },
     Explanation {
@@ -212,11 +298,12 @@ pub const EXPLANATIONS: &[Explanation] = &[
     },
     Explanation {
         reason: "The place that an annotation names: Prometheus forgets where a subquery stands and \
-                 tells the beginning of the query, and 3.5 counts parentheses to what they enclose.",
+                 tells the beginning of the query, 3.5 counts parentheses to what they enclose, and of \
+                 several places one is told.",
         applies: |seen| {
-            let moved = |arg: &Expr| matches!(arg, Expr::Subquery(_) | Expr::Paren(_));
-            let moves = seen.part.is_some_and(|part| part.children().into_iter().any(moved));
-            moves && notes::same_but_for_places(seen.difference)
+            let moves =
+                |part: &Expr| contains_subquery(part) || contains_paren(part) || repeats(part);
+            seen.part.is_some_and(moves) && notes::same_but_for_places(seen.difference)
         },
     },
 ];
@@ -242,6 +329,11 @@ impl<'a> Seen<'a> {
             Difference::Value { peer, ours, .. } => Some((*peer, *ours)),
             _ => None,
         }
+    }
+
+    /// Only one side has some series.
+    fn about_series(self) -> bool {
+        matches!(self.difference, Difference::Series { .. })
     }
 
     fn call(self) -> Option<&'a Call> {
@@ -272,21 +364,21 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Aggregations that keep some of the series.
-fn takes_some(op: AggregateOp) -> bool {
-    use AggregateOp::{Bottomk, LimitRatio, Limitk, Topk};
-    matches!(op, Topk | Bottomk | Limitk | LimitRatio)
-}
-
-fn contains_call(part: &Expr, name: &str) -> bool {
-    matches!(part, Expr::Call(call) if call.function.name == name)
-        || part.children().into_iter().any(|child| contains_call(child, name))
-}
-
-fn without_parens(expr: &Expr) -> &Expr {
-    match expr {
-        Expr::Paren(paren) => without_parens(&paren.expr),
-        other => other,
+/// Two errors about a text that is no expression: of other words at the same place, or of the same
+/// words at another.
+fn refusals(one: &str, other: &str) -> bool {
+    let parse = |text: &str| -> Option<(usize, usize, String)> {
+        let (place, words) = text.split_once(": parse error: ")?;
+        let (line, column) =
+            place.rsplit_once(char::is_whitespace).map_or(place, |at| at.1).split_once(':')?;
+        Some((line.parse().ok()?, column.parse().ok()?, words.to_owned()))
+    };
+    match (parse(one), parse(other)) {
+        (Some(one), Some(other)) => {
+            let near = one.0 == other.0 && one.1.abs_diff(other.1) <= 1;
+            one.2 == other.2 || near
+        }
+        _ => false,
     }
 }
 
@@ -309,7 +401,13 @@ mod tests {
         let text = |error: Option<&str>| error.map(str::to_owned);
         let difference = Difference::Error { peer: text(peer), ours: text(ours) };
         let (peer, ours) = (Outcome::Failed(String::new()), Outcome::Failed(String::new()));
-        let seen = Seen { part: part.as_ref(), peer: &peer, ours: &ours, difference: &difference };
+        let seen = Seen {
+            part: part.as_ref(),
+            instant: true,
+            peer: &peer,
+            ours: &ours,
+            difference: &difference,
+        };
         reason(seen).is_some()
     }
 
@@ -328,10 +426,11 @@ mod tests {
     }
 
     #[test]
-    fn a_text_must_be_refused_at_the_same_place() {
+    fn a_text_is_refused_at_the_same_place_or_in_the_same_words() {
         let peer = Some("1:3: parse error: unexpected identifier in offset");
         assert!(explained(None, peer, Some("1:3: parse error: unexpected <op:@>")));
-        assert!(!explained(None, peer, Some("1:4: parse error: unexpected <op:@>")));
+        assert!(!explained(None, peer, Some("1:9: parse error: unexpected <op:@>")));
+        assert!(explained(None, peer, Some("1:9: parse error: unexpected identifier in offset")));
         assert!(!explained(None, peer, None));
     }
 
@@ -344,10 +443,12 @@ mod tests {
         let (peer, ours) =
             (Some("Scalar value NaN overflows int64"), Some("Parameter value is NaN"));
         assert!(explained(Some("topk(NaN, a)"), peer, ours));
-        assert!(!explained(Some("quantile(NaN, a)"), peer, ours));
+        assert!(!explained(Some("topk(NaN, a)"), peer, Some("other")));
+        assert!(explained(Some("rate(a[5m:1m])"), Some(SAME_LABELS), None));
+        assert!(!explained(Some("rate(a[5m])"), Some(SAME_LABELS), None));
         let peer = Some("invalid destination label name in label_join(): ");
         assert!(explained(Some("label_join(a, \"\", \"\")"), peer, Some("other")));
         assert!(!explained(Some("label_join(a, \"\", \"\")"), peer, None));
-        assert!(!explained(Some("label_replace(a, \"\", \"\", \"\", \"\")"), peer, Some("other")));
+        assert!(!explained(Some("a + b"), Some("some"), Some("other")));
     }
 }

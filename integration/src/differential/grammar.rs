@@ -54,7 +54,11 @@ impl Question {
         let mut grammar = Grammar { dice, base: world.base, span: world.span, subqueries: 0 };
         let mut text = grammar.root(matches!(when, When::Instant(_)));
         if grammar.dice.percent(2) {
-            text = grammar.spoiled(&text);
+            let spoiled = grammar.spoiled(&text);
+            // What is left must not reach into the days of other data sets.
+            if !reaches_far(&spoiled) {
+                text = spoiled;
+            }
         }
         Self { text, when, lookback, delayed_name_removal }
     }
@@ -105,6 +109,11 @@ impl When {
     }
 }
 
+/// A text in which some number of digits may be a duration of many hours.
+fn reaches_far(text: &str) -> bool {
+    text.split(|char: char| !char.is_ascii_digit()).any(|digits| (5..10).contains(&digits.len()))
+}
+
 /// Makes expressions. Every method gives text of one type; `depth` says how many levels may still
 /// come below.
 struct Grammar<'a> {
@@ -153,7 +162,8 @@ impl Grammar<'_> {
 
     /// A range vector: a selector's, or a subquery's.
     fn matrix(&mut self, depth: usize) -> String {
-        if depth > 0 && self.subqueries < 2 && self.dice.percent(25) {
+        let chance = [25, 60, 0][self.subqueries];
+        if depth > 0 && self.dice.percent(chance) {
             return self.subquery(depth - 1);
         }
         self.matrix_selector()

@@ -11,16 +11,16 @@ use tributary_promql::Expr;
 use tributary_promqltest::DataSet;
 
 use super::arena::{Arena, Asker, FIRST_DAY, Pair, Subject};
-use super::compare::{Difference, Verdict};
+use super::compare::{Difference, Order, Verdict, compare};
 use super::coverage::{Part, parts};
 use super::culprit::{self, Blame};
 use super::data::World;
 use super::dice::Dice;
-use super::explained::{CHANCE, ROUNDING, Seen, reason};
-use super::grammar::Question;
+use super::explained::{CHANCE, DIGITS, ROUNDING, Seen, reason};
+use super::grammar::{Question, When};
 use super::outcome::Outcome;
 use super::peer::PeerError;
-use super::{rewrite, script, shrink};
+use super::{digits, rewrite, script, shrink};
 
 /// Questions about one data set.
 const PER_WORLD: usize = 250;
@@ -70,7 +70,7 @@ pub struct Tally {
     pub pairs: usize,
     /// With values in the answer.
     pub answered: usize,
-    /// Reasons of differences.
+    /// Reasons of differences that began there.
     pub reasons: BTreeSet<&'static str>,
 }
 
@@ -143,8 +143,21 @@ pub fn run(
 struct Judged {
     pair: Pair,
     expr: Option<Expr>,
-    reason: Option<&'static str>,
+    reason: Option<Reason>,
     found: Option<Found>,
+}
+
+/// Why outcomes differ, and the part of the language to which that belongs, if it does to one.
+#[derive(Clone, Copy)]
+struct Reason {
+    text: &'static str,
+    part: Option<Part>,
+}
+
+impl Reason {
+    const fn everywhere(text: &'static str) -> Self {
+        Self { text, part: None }
+    }
 }
 
 impl Judged {
@@ -171,13 +184,23 @@ fn why(
     data: &DataSet,
     question: &Question,
     pair: &Pair,
-) -> Result<Option<&'static str>, PeerError> {
+) -> Result<Option<Reason>, PeerError> {
     let Verdict::Differ(difference) = &pair.verdict else { return Ok(None) };
     let reason = known_reason(asker, data, question, pair, difference)?;
     if reason.is_none() {
         for _ in 0..ASKED_AGAIN {
-            if !matches!(asker.ask(data, question)?.verdict, Verdict::Differ(_)) {
-                return Ok(Some(CHANCE));
+            let again = asker.ask(data, question)?;
+            let itself = compare(&pair.peer, &again.peer, Order::Any);
+            let explained = match &again.verdict {
+                _ if matches!(itself, Verdict::Differ(_)) => true,
+                Verdict::Differ(other) if other.kind() == difference.kind() => false,
+                Verdict::Differ(other) => {
+                    known_reason(asker, data, question, &again, other)?.is_some()
+                }
+                Verdict::SameBits | Verdict::Close => true,
+            };
+            if explained {
+                return Ok(Some(Reason::everywhere(CHANCE)));
             }
         }
     }
@@ -190,15 +213,25 @@ fn known_reason(
     question: &Question,
     pair: &Pair,
     difference: &Difference,
-) -> Result<Option<&'static str>, PeerError> {
+) -> Result<Option<Reason>, PeerError> {
     Ok(match culprit::blame(asker, data, question, pair)? {
         // It is no expression for us, so it has no parts.
-        Blame::None => reason(Seen { part: None, peer: &pair.peer, ours: &pair.ours, difference }),
-        Blame::Rounding => Some(ROUNDING),
+        Blame::None => {
+            let Pair { peer, ours, .. } = pair;
+            let instant = matches!(question.when, When::Instant(_));
+            reason(Seen { part: None, instant, peer, ours, difference }).map(Reason::everywhere)
+        }
+        Blame::Rounding => Some(Reason::everywhere(ROUNDING)),
         Blame::Part(culprit) => match &culprit.pair.verdict {
             Verdict::Differ(difference) => {
                 let Pair { peer, ours, .. } = &culprit.pair;
-                reason(Seen { part: Some(&culprit.expr), peer, ours, difference })
+                let instant = matches!(culprit.question.when, When::Instant(_));
+                let seen = Seen { part: Some(&culprit.expr), instant, peer, ours, difference };
+                let known = match reason(seen) {
+                    None if digits::are_lost(asker, data, &culprit)? => Some(DIGITS),
+                    known => known,
+                };
+                known.map(|text| Reason { text, part: Part::of(&culprit.expr) })
             }
             Verdict::SameBits | Verdict::Close => None,
         },
@@ -253,14 +286,16 @@ impl Report {
             Outcome::Answered(_) => {}
         }
         if let Some(reason) = reason {
-            *self.explained.entry(reason).or_default() += 1;
+            *self.explained.entry(reason.text).or_default() += 1;
+            if let Some(part) = reason.part {
+                self.parts.entry(part).or_default().reasons.insert(reason.text);
+            }
         }
         self.differences.extend(found);
         for part in expr.iter().flat_map(parts) {
             let tally = self.parts.entry(part).or_default();
             tally.pairs += 1;
             tally.answered += usize::from(values > 0);
-            tally.reasons.extend(reason);
         }
     }
 }
@@ -269,7 +304,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for found in &self.differences {
             let (seed, nth) = found.origin;
-            writeln!(f, "--- seed {seed}, question {nth}: {:?}", found.question.when)?;
+            let delayed = if found.question.delayed_name_removal { ", delayed" } else { "" };
+            writeln!(f, "--- seed {seed}, question {nth}: {:?}{delayed}", found.question.when)?;
             writeln!(f, "    {}", found.question.text)?;
             writeln!(f, "    {}", found.difference)?;
             if let Some(script) = &found.script {

@@ -16,9 +16,16 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("simulation", &["core-workcoord"]),
     ("segment", &["core-workcoord", "promql"]),
     ("catalog", &["core-workcoord", "promql"]),
-    ("artifact-store", &["core-workcoord", "promql", "segment", "catalog"]),
-    ("worker", &["core-workcoord", "promql", "proto", "segment", "catalog", "artifact-store"]),
-    ("api", &["core-workcoord", "promql", "proto", "segment", "catalog", "artifact-store"]),
+    ("leafwork", &["promql", "promqltest", "proto", "segment"]),
+    ("artifact-store", &["catalog", "core-workcoord", "segment"]),
+    (
+        "worker",
+        &["artifact-store", "catalog", "core-workcoord", "leafwork", "promql", "proto", "segment"],
+    ),
+    (
+        "api",
+        &["artifact-store", "catalog", "core-workcoord", "leafwork", "promql", "proto", "segment"],
+    ),
 ];
 
 /// Folders of the crates at the top: everything is visible to them.

@@ -61,7 +61,8 @@ pub(crate) fn aggregate(
             let label = label_name(&label)?;
             let mut groups = Groups::counting(ctx.steps.count);
             for row in &frame.rows {
-                groups.count_values(grouping, &label, &row.labels, &row.values, 0);
+                let (labels, values) = (&row.labels, &row.values);
+                groups.count_values(grouping, &label, labels, values, 0, &ctx.limits)?;
             }
             Ok(groups.finish())
         }

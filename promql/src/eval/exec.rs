@@ -108,6 +108,8 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) merges: &'a [MergeSorted<'a>],
     pub(crate) options: &'a EvalOptions,
     pub(crate) annotations: Annotations,
+    /// Values in hand: of operands that wait for the other one, and of what is known already.
+    pub(crate) held: u64,
     /// What is the same at every step, once it is known.
     pub(crate) once: &'a mut Vec<Option<Value>>,
 }
@@ -151,9 +153,14 @@ impl ExecNode {
                     Some(value) => value,
                     None => {
                         let grid = Steps { start: *at, step: 1, count: 1 };
-                        node.eval(evaluator, &Chunk::all(grid))?
+                        let value = node.eval(evaluator, &Chunk::all(grid))?;
+                        // It is kept for the steps to come.
+                        evaluator.hold(&value);
+                        value
                     }
                 };
+                // At each of several steps it takes so many times the memory.
+                evaluator.check_room(value.size() * chunk.len() as u64)?;
                 let repeated = repeated(&value, chunk.len());
                 evaluator.once[*number] = Some(value);
                 repeated
@@ -167,11 +174,15 @@ impl ExecNode {
                 })?
             }
             Self::Call { site, args } => {
-                let args = args
-                    .iter()
-                    .map(|arg| arg.eval(evaluator, chunk))
-                    .collect::<Result<Vec<_>, _>>()?;
-                evaluator.within(chunk, |ctx| call::call(site, args, ctx))?
+                let before = evaluator.held;
+                let mut values = Vec::with_capacity(args.len());
+                for arg in args {
+                    let value = arg.eval(evaluator, chunk)?;
+                    evaluator.hold(&value);
+                    values.push(value);
+                }
+                evaluator.held = before;
+                evaluator.within(chunk, |ctx| call::call(site, values, ctx))?
             }
             Self::Info(node) => Value::Vector(node.eval(evaluator, chunk)?),
             Self::Aggregate(node) => {
@@ -179,13 +190,19 @@ impl ExecNode {
                     Some(param) => Some(param.eval(evaluator, chunk)?),
                     None => None,
                 };
+                let before = evaluator.held;
+                param.iter().for_each(|param| evaluator.hold(param));
                 let frame = node.expr.vector(evaluator, chunk)?;
+                evaluator.held = before;
                 evaluator
                     .within(chunk, |ctx| Ok(Value::Vector(aggregate(node, param, frame, ctx)?)))?
             }
             Self::Binary(node) => {
                 let lhs = node.lhs.eval(evaluator, chunk)?;
+                let before = evaluator.held;
+                evaluator.hold(&lhs);
                 let rhs = node.rhs.eval(evaluator, chunk)?;
+                evaluator.held = before;
                 let BinaryNode { op, matching, return_bool, span, .. } = &**node;
                 evaluator.within(chunk, |ctx| {
                     binary::binary(*op, matching.as_ref(), *return_bool, lhs, rhs, *span, ctx)
@@ -196,9 +213,7 @@ impl ExecNode {
                 evaluator.within(chunk, |ctx| binary::negate(value, ctx))?
             }
         };
-        if let Value::Vector(frame) = &value {
-            evaluator.options.limits.values(frame.rows.len() as u64 * chunk.len() as u64)?;
-        }
+        evaluator.check_room(value.size())?;
         Ok(value)
     }
 
@@ -249,13 +264,26 @@ impl LeafNode {
 impl InfoNode {
     fn eval(&self, evaluator: &mut Evaluator<'_>, chunk: &Chunk) -> Result<Frame, EvalError> {
         let base = self.base.vector(evaluator, chunk)?;
+        let before = evaluator.held;
+        evaluator.held += (base.rows.len() * chunk.len()) as u64;
         let times = self.times.vector(evaluator, chunk)?;
+        evaluator.held = before;
         let selector = self.selector.as_deref();
         evaluator.within(chunk, |ctx| call::info(base, &times, selector, ctx))
     }
 }
 
 impl Evaluator<'_> {
+    /// Counts a value that stays in memory while something else is evaluated.
+    pub(crate) fn hold(&mut self, value: &Value) {
+        self.held += value.size();
+    }
+
+    /// Refuses more values than there may be besides those in hand.
+    pub(crate) fn check_room(&self, more: u64) -> Result<(), EvalError> {
+        self.options.limits.values(self.held.saturating_add(more))
+    }
+
     /// Runs something with the context of a chunk.
     pub(crate) fn within<T>(
         &mut self,
@@ -267,6 +295,7 @@ impl Evaluator<'_> {
             delayed_name_removal: self.options.delayed_name_removal,
             is_instant: chunk.grid.count == 1,
             annotations: std::mem::take(&mut self.annotations),
+            limits: self.options.limits,
         };
         let result = run(&mut context);
         self.annotations = context.annotations;

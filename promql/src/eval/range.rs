@@ -8,6 +8,7 @@ use super::{EvalError, Steps, Value};
 use crate::answer::Points;
 use crate::expr::Extension;
 use crate::frame::{Frame, Row, nothing};
+use crate::limits::Tally;
 use crate::span::Span;
 use crate::window::{ABSENT, Fold, RangeFunction, Samples, Window, Windows, is_absent, slide};
 
@@ -89,14 +90,16 @@ impl SmoothedNode {
     ) -> Result<Frame, EvalError> {
         let steps = chunk.instants();
         let series = evaluator.merges[self.leaf].samples().into_iter();
+        let mut tally = evaluator.options.limits.tally();
         let rows = series.map(|points| {
+            tally.values(steps.count)?;
             let samples = Samples { ts: &points.ts, values: &points.values };
             let value =
                 |t| smoothed_value(samples, self.window.window(t).end, self.window.lookback);
             let values = steps.iter().map(value).collect();
-            Row { labels: points.labels, drop_name: false, values }
+            Ok(Row { labels: points.labels, drop_name: false, values })
         });
-        Ok(Frame::collect(rows.collect())?)
+        Ok(Frame::collect(rows.collect::<Result<_, EvalError>>()?)?)
     }
 }
 
@@ -187,14 +190,19 @@ impl RangeNode {
         chunk: &Chunk,
     ) -> Result<Frame, EvalError> {
         let params = self.params(evaluator, chunk)?;
+        let before = evaluator.held;
+        evaluator.held += (params.len() * chunk.len()) as u64;
         let series = self.input.series(evaluator, &self.window, chunk)?;
+        evaluator.held = before;
         let mut rows = Vec::with_capacity(series.len());
+        let mut tally = evaluator.options.limits.tally();
         for Series { points, drop_name } in series {
             let samples = Samples { ts: &points.ts, values: &points.values };
-            let values = self.values(evaluator, chunk, &params, samples)?;
+            let values = self.values(evaluator, chunk, &params, samples, &mut tally)?;
             if values.iter().all(|value| is_absent(*value)) {
                 continue;
             }
+            tally.values(values.len())?;
             let mut row = Row { labels: points.labels, drop_name, values };
             if self.function.wants_counters() {
                 let (metric, kind) = (row.labels.metric(), row.labels.value("__type__"));
@@ -230,11 +238,15 @@ impl RangeNode {
         chunk: &Chunk,
         params: &[Vec<f64>],
         samples: Samples<'_>,
+        tally: &mut Tally,
     ) -> Result<Vec<f64>, EvalError> {
         let steps = chunk.instants();
         let mut out = nothing(steps.count);
         if let (RangeCall::Known(function), None) = (self.function, self.extension) {
             let windows = self.window.windows(steps);
+            if function.looks_at_all() {
+                tally.window_samples(windows.samples_in_all(samples.ts))?;
+            }
             slide(function, samples, windows, &mut out[..windows.count]);
             if self.window.at.is_some() {
                 let value = out[0];
@@ -244,11 +256,12 @@ impl RangeNode {
         }
         for ((step, t), out) in steps.iter().enumerate().zip(&mut out) {
             let window = self.window.window(t);
+            let inside = samples.within(window.start, window.end);
+            tally.window_samples(inside.len() as u64)?;
             if let (RangeCall::Known(function), Some(extension)) = (self.function, self.extension) {
                 *out = extended_value(function, extension, samples, window, self.window.lookback);
                 continue;
             }
-            let inside = samples.within(window.start, window.end);
             if inside.is_empty() {
                 continue;
             }

@@ -11,10 +11,10 @@ use super::{Leaf, LeafOutput, NameRule, PushedOp, TimeSpan};
 use crate::aggregate::Groups;
 use crate::answer::Points;
 use crate::eval::EvalError;
-use crate::frame::{Frame, Row, nothing};
+use crate::frame::{Frame, Row, SameLabels, nothing};
 use crate::labels::Labels;
-use crate::limits::EvalLimits;
-use crate::window::{ABSENT, Fold, RangeFunction, Samples, slide};
+use crate::limits::{EvalLimits, Tally};
+use crate::window::{ABSENT, Fold, RangeFunction, Samples, is_absent, slide};
 
 /// The parts of one leaf, merged in time order.
 #[derive(Clone, Debug)]
@@ -51,6 +51,11 @@ impl<'a> MergeSorted<'a> {
         self.parts.insert(at, part);
     }
 
+    /// Whether a part is expected and did not come yet.
+    pub fn expects(&self, part: &LeafPart) -> bool {
+        self.missing.contains(&(part.span, part.place))
+    }
+
     /// The instant before which all samples have been taken into account.
     pub fn complete_before(&self) -> i64 {
         self.missing.iter().map(|(span, _)| span.from).min().unwrap_or(i64::MAX)
@@ -70,8 +75,9 @@ impl<'a> MergeSorted<'a> {
             sink.take_part(part, &steps, self.limits)?;
         }
         let drop_name = self.leaf.name != NameRule::Keep;
+        let mut tally = self.limits.tally();
         for (labels, entries) in self.crossing() {
-            let values = finish_crossing(function, self.leaf, &entries, &steps);
+            let values = finish_crossing(function, self.leaf, &entries, &steps, &mut tally)?;
             if values.iter().all(|value| value.to_bits() == ABSENT.to_bits()) {
                 continue;
             }
@@ -115,15 +121,58 @@ impl<'a> MergeSorted<'a> {
                 Sink::Groups(self.leaf, Groups::new(*reduction, steps))
             }
             Some((_, PushedOp::CountValues(_))) => Sink::Groups(self.leaf, Groups::counting(steps)),
-            Some((_, PushedOp::Rank(_))) | None => Sink::Rows(Vec::new()),
+            Some((_, PushedOp::Rank(_))) | None => Sink::Rows(JoinedRows::new(steps)),
         }
     }
 }
 
 /// Where the values of all parts come together.
 enum Sink<'a> {
-    Rows(Vec<Row>),
+    Rows(JoinedRows),
     Groups(&'a Leaf, Groups),
+}
+
+/// Rows that are put together from several parts: a series has one, however many parts it is in.
+struct JoinedRows {
+    steps: usize,
+    rows: Vec<Row>,
+    /// Only ever asked for one series; the order of the result is that of the labels.
+    by_labels: BTreeMap<Labels, usize>,
+}
+
+impl JoinedRows {
+    fn new(steps: usize) -> Self {
+        Self { steps, rows: Vec::new(), by_labels: BTreeMap::new() }
+    }
+
+    /// Takes the values of a series from step number `at` on.
+    fn take(
+        &mut self,
+        labels: &Labels,
+        drop_name: bool,
+        values: &[f64],
+        at: usize,
+        limits: &EvalLimits,
+    ) -> Result<(), EvalError> {
+        let Some(place) = self.by_labels.get(labels) else {
+            limits.values((self.rows.len() as u64 + 1) * self.steps as u64)?;
+            let mut row = nothing(self.steps);
+            row[at..at + values.len()].copy_from_slice(values);
+            self.by_labels.insert(labels.clone(), self.rows.len());
+            self.rows.push(Row { labels: labels.clone(), drop_name, values: row });
+            return Ok(());
+        };
+        let row = &mut self.rows[*place];
+        row.drop_name &= drop_name;
+        for (mine, theirs) in row.values[at..].iter_mut().zip(values) {
+            match (is_absent(*mine), is_absent(*theirs)) {
+                (true, _) => *mine = *theirs,
+                (false, true) => {}
+                (false, false) => return Err(SameLabels.into()),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Sink<'_> {
@@ -142,17 +191,14 @@ impl Sink<'_> {
         let at = from - steps.start;
         match (self, &part.values) {
             (Self::Rows(rows), PartValues::Rows(new)) => {
-                limits.values((rows.len() + new.len()) as u64 * steps.len() as u64)?;
                 for row in new {
-                    let mut values = nothing(steps.len());
-                    values[at..at + theirs.len()].copy_from_slice(&row.values[theirs.clone()]);
-                    let labels = row.labels.clone();
-                    rows.push(Row { labels, drop_name: row.drop_name, values });
+                    let values = &row.values[theirs.clone()];
+                    rows.take(&row.labels, row.drop_name, values, at, limits)?;
                 }
             }
             (Self::Groups(_, groups), PartValues::Groups(new)) => {
                 groups.merge(new, theirs, at);
-                limits.values(groups.len() as u64)?;
+                groups.check(limits)?;
             }
             _ => unreachable!("parts of one leaf are of one kind"),
         }
@@ -167,20 +213,18 @@ impl Sink<'_> {
         limits: &EvalLimits,
     ) -> Result<(), EvalError> {
         match self {
-            Self::Rows(rows) => {
-                limits.values((rows.len() as u64 + 1) * values.len() as u64)?;
-                rows.push(Row { labels, drop_name, values });
-            }
+            Self::Rows(rows) => rows.take(&labels, drop_name, &values, 0, limits)?,
             Self::Groups(leaf, groups) => {
                 if let Some(pushed) = &leaf.pushed {
                     match &pushed.op {
                         PushedOp::CountValues(label) => {
-                            groups.count_values(&pushed.grouping, label, &labels, &values, 0);
+                            let grouping = &pushed.grouping;
+                            groups.count_values(grouping, label, &labels, &values, 0, limits)?;
                         }
                         _ => groups.add(&pushed.grouping, &labels, drop_name, &values, 0),
                     }
                 }
-                limits.values(groups.len() as u64)?;
+                groups.check(limits)?;
             }
         }
         Ok(())
@@ -188,7 +232,7 @@ impl Sink<'_> {
 
     fn finish(self) -> Result<Frame, EvalError> {
         match self {
-            Self::Rows(rows) => Ok(Frame::collect(rows)?),
+            Self::Rows(joined) => Ok(Frame::collect(joined.rows)?),
             Self::Groups(_, groups) => Ok(groups.finish()),
         }
     }
@@ -200,7 +244,8 @@ fn finish_crossing(
     leaf: &Leaf,
     entries: &[(&LeafPart, &Crossing)],
     steps: &Range<usize>,
-) -> Vec<f64> {
+    tally: &mut Tally,
+) -> Result<Vec<f64>, EvalError> {
     let mut out = nothing(steps.len());
     let mut ranges: Vec<Range<usize>> = entries
         .iter()
@@ -221,8 +266,11 @@ fn finish_crossing(
         let place = range.start - steps.start..range.end - steps.start;
         match &samples {
             Some((ts, values)) => {
-                let samples = Samples { ts, values };
-                slide(function, samples, leaf.windows.part(&range), &mut out[place]);
+                let windows = leaf.windows.part(&range);
+                if function.looks_at_all() {
+                    tally.window_samples(windows.samples_in_all(ts))?;
+                }
+                slide(function, Samples { ts, values }, windows, &mut out[place]);
             }
             None => {
                 for (step, out) in range.zip(&mut out[place]) {
@@ -231,7 +279,7 @@ fn finish_crossing(
             }
         }
     }
-    out
+    Ok(out)
 }
 
 /// The samples of all parts one after the other, if nothing but samples crossed.

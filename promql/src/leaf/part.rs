@@ -10,6 +10,9 @@ use crate::frame::Row;
 use crate::labels::Labels;
 use crate::window::Fold;
 
+/// A state is about as large as so many samples.
+pub(super) const SAMPLES_PER_STATE: usize = 3;
+
 /// The outcome of a leaf over one span.
 #[derive(Clone, Debug)]
 pub struct LeafPart {
@@ -38,6 +41,19 @@ impl LeafPart {
             return [self.touching.clone(), 0..0];
         }
         [self.touching.start..self.complete.start, self.complete.end..self.touching.end]
+    }
+
+    /// How many values it holds, in rows, states and samples.
+    pub fn size(&self) -> u64 {
+        let complete = match &self.values {
+            PartValues::Rows(rows) => rows.len() * self.complete.len(),
+            PartValues::Groups(groups) => groups.len(),
+        };
+        let crossing = self.crossing.iter().map(|series| match &series.crossing {
+            Crossing::States(states) => states.len() * SAMPLES_PER_STATE,
+            Crossing::Samples(ts, _) => ts.len(),
+        });
+        (complete + crossing.sum::<usize>()) as u64
     }
 }
 

@@ -2,17 +2,14 @@
 
 use std::ops::Range;
 
-use super::part::{Crossing, CrossingSeries, LeafPart, PartValues};
+use super::part::{Crossing, CrossingSeries, LeafPart, PartValues, SAMPLES_PER_STATE};
 use super::{Leaf, LeafOutput, NameRule, PushedOp, TimeSpan};
 use crate::aggregate::{Groups, keep_ranked};
 use crate::eval::EvalError;
 use crate::frame::{Row, nothing};
 use crate::labels::Labels;
-use crate::limits::EvalLimits;
+use crate::limits::{EvalLimits, Tally};
 use crate::window::{ABSENT, Fold, RangeFunction, Samples, is_absent, slide};
-
-/// A state is about as large as so many samples.
-const SAMPLES_PER_STATE: usize = 3;
 
 /// A leaf over the samples of one span.
 #[derive(Debug)]
@@ -25,6 +22,8 @@ pub struct LeafRun<'a> {
     series: u64,
     samples: u64,
     held: u64,
+    always_states: bool,
+    tally: Tally,
 }
 
 impl<'a> LeafRun<'a> {
@@ -67,7 +66,23 @@ impl<'a> LeafRun<'a> {
             metrics: std::collections::BTreeSet::new(),
         };
         let values = nothing(steps);
-        Self { leaf, limits, part, values, series: 0, samples: 0, held: 0 }
+        Self {
+            leaf,
+            limits,
+            part,
+            values,
+            series: 0,
+            samples: 0,
+            held: 0,
+            always_states: false,
+            tally: limits.tally(),
+        }
+    }
+
+    /// Hands over states even where samples would be smaller, so that tests see more of them.
+    pub fn with_states_always(mut self) -> Self {
+        self.always_states = true;
+        self
     }
 
     /// Takes in the samples of one series within the span, in time order. A series comes once.
@@ -113,6 +128,9 @@ impl<'a> LeafRun<'a> {
             return Ok(());
         }
         let windows = self.leaf.windows.part(&self.part.complete);
+        if function.looks_at_all() {
+            self.tally.window_samples(windows.samples_in_all(samples.ts))?;
+        }
         slide(function, samples, windows, &mut self.values);
         if self.values.iter().all(|value| is_absent(*value)) {
             return Ok(());
@@ -128,11 +146,19 @@ impl<'a> LeafRun<'a> {
             (PartValues::Groups(groups), Some(pushed)) => {
                 match &pushed.op {
                     PushedOp::CountValues(label) => {
-                        groups.count_values(&pushed.grouping, label, &labels, &self.values, 0);
+                        let grouping = &pushed.grouping;
+                        groups.count_values(
+                            grouping,
+                            label,
+                            &labels,
+                            &self.values,
+                            0,
+                            self.limits,
+                        )?;
                     }
                     _ => groups.add(&pushed.grouping, &labels, drop_name, &self.values, 0),
                 }
-                self.limits.values(groups.len() as u64)?;
+                groups.check(self.limits)?;
             }
             (PartValues::Rows(rows), _) => {
                 self.held += self.values.len() as u64;
@@ -160,8 +186,8 @@ impl<'a> LeafRun<'a> {
         if count == 0 {
             return Ok(());
         }
-        let needs_samples = matches!(Fold::new(function), Fold::Raw(..));
-        if needs_samples || steps * SAMPLES_PER_STATE >= count {
+        let are_smaller = steps * SAMPLES_PER_STATE >= count && !self.always_states;
+        if function.looks_at_all() || are_smaller {
             let (mut ts, mut values) = (Vec::with_capacity(count), Vec::with_capacity(count));
             let mut next = 0;
             for needed in needed {

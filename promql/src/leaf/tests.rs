@@ -129,7 +129,10 @@ fn run(leaf: &Leaf, data: &[Series], span: TimeSpan, shard: u32, shards: u32) ->
             run.push(labels, inside).unwrap();
         }
     }
-    run.finish()
+    let part = run.finish();
+    // Parts travel as tables: what comes back must be as good.
+    let table = PartTable::of(leaf, &part);
+    table.into_part(leaf, span, shard).unwrap()
 }
 
 /// Rows as bits, after the end of the aggregation.

@@ -4,6 +4,7 @@ use super::cursor::{Cursor, Fault, Node, Parsed};
 use crate::expr::{Aggregate, Call, Expr, Grouping};
 use crate::functions::function_named;
 use crate::op::{AggregateOp, Binding};
+use crate::pattern::CapturingPattern;
 use crate::quote::quoted;
 use crate::span::Span;
 use crate::token::{Keyword, Kind, Token};
@@ -28,6 +29,16 @@ impl Cursor<'_> {
             return Err(self.refused(name.span, message));
         }
         let span = Span::new(name.span.start, self.taken_end);
+        if function.name == "label_replace"
+            && let Some(Expr::String(pattern)) = arguments.exprs.get(4).map(Expr::without_parens)
+        {
+            // Whether it is a pattern at all is found out when it is used, as in Prometheus.
+            let most = self.options.limits.max_pattern_size;
+            let text = str::from_utf8(&pattern.bytes).unwrap_or_default();
+            if let Ok(pattern) = CapturingPattern::parse(text, most) {
+                self.count_pattern(span, pattern.size())?;
+            }
+        }
         let expr = Expr::Call(Call { function, args: arguments.exprs, span });
         Ok(Node { expr, height: self.above(arguments.height)? })
     }

@@ -40,6 +40,8 @@ pub(super) struct Cursor<'a> {
     /// The end of the last token taken.
     pub(super) taken_end: usize,
     nesting: usize,
+    /// Size of all regular expressions so far.
+    patterns_size: usize,
 }
 
 impl<'a> Cursor<'a> {
@@ -60,7 +62,16 @@ impl<'a> Cursor<'a> {
             return Err(ParseError::limit(text, Span::default(), message));
         }
         let last_cut = Token { kind: Kind::End, span: Span::default() };
-        Ok(Self { text, options, lexer, ahead: None, last_cut, taken_end: 0, nesting: 0 })
+        Ok(Self {
+            text,
+            options,
+            lexer,
+            ahead: None,
+            last_cut,
+            taken_end: 0,
+            nesting: 0,
+            patterns_size: 0,
+        })
     }
 
     /// The kind of the token ahead.
@@ -165,6 +176,20 @@ impl<'a> Cursor<'a> {
         let parsed = read(self)?;
         self.nesting -= 1;
         Ok(parsed)
+    }
+
+    /// Counts a regular expression, which costs time and memory wherever the query is evaluated.
+    pub(super) fn count_pattern(&mut self, span: Span, size: usize) -> Parsed<()> {
+        let most = self.options.limits.max_patterns_size;
+        self.patterns_size = self.patterns_size.saturating_add(size);
+        if self.patterns_size > most {
+            let message = format!(
+                "regular expressions too large together: characters and classes, repetitions \
+                 written out, at most {most} are allowed"
+            );
+            return Err(self.beyond_limit(span, message));
+        }
+        Ok(())
     }
 
     /// The height of a tree on top of one that is `below` high.

@@ -106,11 +106,14 @@ impl Cursor<'_> {
         Ok(Matcher { name, condition })
     }
 
-    fn pattern(&self, value: &str, span: Span) -> Parsed<Pattern> {
-        Pattern::parse(value, self.options.limits.max_pattern_size).map_err(|error| match error {
+    fn pattern(&mut self, value: &str, span: Span) -> Parsed<Pattern> {
+        let pattern = Pattern::parse(value, self.options.limits.max_pattern_size);
+        let pattern = pattern.map_err(|error| match error {
             PatternError::Syntax { .. } => self.refused(span, error.to_string()),
             PatternError::TooLarge { .. } => self.beyond_limit(span, error.to_string()),
-        })
+        })?;
+        self.count_pattern(span, pattern.size())?;
+        Ok(pattern)
     }
 
     /// What a string stands for, where it names a label or is a label's value. Labels are UTF-8

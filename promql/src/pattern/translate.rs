@@ -18,6 +18,8 @@ pub(super) const ANY_CHAR_SIZE: usize = 10;
 pub(super) struct Translation {
     pub(super) text: String,
     pub(super) matches_empty: bool,
+    /// Characters and classes, repetitions written out.
+    pub(super) size: usize,
     /// The names of the groups that capture, in their order, if they were asked for.
     pub(super) captures: Vec<Option<String>>,
 }
@@ -357,6 +359,7 @@ impl<'a> Translator<'a> {
         Ok(Translation {
             text: self.out,
             matches_empty: extent.matches_empty,
+            size: extent.size,
             captures: self.captures.unwrap_or_default(),
         })
     }

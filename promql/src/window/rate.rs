@@ -9,11 +9,11 @@ use super::{ABSENT, Samples, Window, Windows};
 /// What an increase needs to know of a window.
 #[derive(Clone, Debug, Default)]
 pub struct Counter {
-    count: u64,
-    first: (i64, f64),
-    last: (i64, f64),
+    pub(super) count: u64,
+    pub(super) first: (i64, f64),
+    pub(super) last: (i64, f64),
     /// The value before each reset, in time order.
-    resets: Vec<f64>,
+    pub(super) resets: Vec<f64>,
 }
 
 impl Counter {

@@ -94,6 +94,23 @@ fn lists_are_only_so_long() {
 }
 
 #[test]
+fn all_regular_expressions_together_are_only_so_large() {
+    let together = "regular expressions too large together: characters and classes, repetitions \
+                    written out, at most 200000 are allowed";
+    let large = r#"a=~"(a{10}b{10}){50}(a{10}b{10}){50}","#;
+    assert!(parse(&format!("foo{{{}}}", large.repeat(100)), &all()).is_ok());
+    let error = beyond(&format!("foo{{{}}}", large.repeat(101)), &all());
+    assert_eq!(error, format!("1:3805: parse error: {together}"));
+    let many = format!("foo{{{}}}", large.repeat(20));
+    let error = beyond(&vec![many; 6].join(" or "), &all());
+    assert!(error.ends_with(together), "{error}");
+    let replace = r#"label_replace(foo, "a", "", "b", ("(a{10}b{10}){100}"))"#;
+    assert!(parse(&vec![replace; 100].join(" or "), &all()).is_ok());
+    let error = beyond(&vec![replace; 101].join(" or "), &all());
+    assert!(error.ends_with(together), "{error}");
+}
+
+#[test]
 fn regular_expressions_are_only_so_large() {
     let size = "regular expression too large: characters and classes, repetitions written out, \
                 at most 50000 are allowed";

@@ -4,6 +4,7 @@
 mod cases;
 mod corpus;
 mod duration;
+mod grammar;
 mod limits;
 mod neighbour;
 mod pattern;

@@ -14,6 +14,13 @@ pub(super) fn same_but_for_places(difference: &Difference) -> bool {
     same(difference, |text| Some(split(&short(text)).0.to_owned()).filter(|text| !is_new(text)))
 }
 
+/// All that differs is about parameters of quantiles.
+pub(super) fn of_quantiles(difference: &Difference) -> bool {
+    let Difference::Notes { missing, extra, .. } = difference else { return false };
+    let start = "PromQL warning: quantile value should be between 0 and 1";
+    missing.iter().chain(extra).all(|text| text.starts_with(start))
+}
+
 fn same(difference: &Difference, shorten: impl Fn(&str) -> Option<String>) -> bool {
     let Difference::Notes { missing, extra, omitted } = difference else { return false };
     let short = |texts: &[String]| -> BTreeSet<String> {

@@ -1,6 +1,6 @@
 //! Answers that are the same in some respect.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tributary_promql::{Data, Labels};
 
@@ -52,9 +52,50 @@ pub(super) fn same_count(peer: &Outcome, ours: &Outcome) -> bool {
     counts(peer) == counts(ours)
 }
 
-/// Apart by no more than a share of the larger one.
-pub(super) fn near(one: f64, other: f64, share: f64) -> bool {
-    (one - other).abs() <= share * one.abs().max(other.abs())
+/// At every time, the numbers that a label spells are the same within the tolerance.
+pub(super) fn close_labels(peer: &Outcome, ours: &Outcome, label: &str) -> bool {
+    let numbers = |outcome: &Outcome| -> Option<Vec<(i64, Vec<f64>)>> {
+        let spelt = |(t, series): (&i64, &Vec<(Labels, f64)>)| {
+            let numbers = series.iter().map(|(labels, _)| labels.value(label).parse::<f64>().ok());
+            let mut numbers = numbers.collect::<Option<Vec<f64>>>()?;
+            numbers.sort_by(f64::total_cmp);
+            Some((*t, numbers))
+        };
+        instants(outcome).iter().map(spelt).collect()
+    };
+    match (numbers(peer), numbers(ours)) {
+        (Some(peer), Some(ours)) => {
+            let close = |(one, other): (&f64, &f64)| close(*one, *other);
+            peer.len() == ours.len()
+                && peer.iter().zip(&ours).all(|((t, peer), (t2, ours))| {
+                    t == t2 && peer.len() == ours.len() && peer.iter().zip(ours).all(close)
+                })
+        }
+        _ => false,
+    }
+}
+
+/// Series of an answer have values of a label that Prometheus' natural order puts either way: none
+/// beside others, or numbers that differ in leading zeros.
+pub(super) fn ambiguous(outcome: &Outcome, label: &str) -> bool {
+    let all = instants(outcome);
+    let values: BTreeSet<&str> =
+        all.values().flatten().map(|(labels, _)| labels.value(label)).collect();
+    let bare = |value: &str| {
+        let mut bare = String::new();
+        for char in value.chars() {
+            if bare.ends_with('0')
+                && char.is_ascii_digit()
+                && !bare[..bare.len() - 1].ends_with(|c: char| c.is_ascii_digit())
+            {
+                bare.pop();
+            }
+            bare.push(char);
+        }
+        bare
+    };
+    let distinct: BTreeSet<String> = values.iter().map(|value| bare(value)).collect();
+    distinct.len() < values.len() || (values.len() > 1 && values.contains(""))
 }
 
 /// The series at every time.
@@ -80,8 +121,6 @@ fn instants(outcome: &Outcome) -> BTreeMap<i64, Vec<(Labels, f64)>> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::differential::outcome::Told;
 
@@ -101,6 +140,12 @@ mod tests {
         assert!(same_count(&one, &other) && !same_count(&one, &vector(&[("a", 1.0)])));
         assert!(same_without_names(&vector(&[("a", 1.0)]), &vector(&[("b", 1.0)])));
         assert!(!same_without_names(&vector(&[("a", 1.0)]), &vector(&[("b", 2.0)])));
-        assert!(near(1.0, 1.001, 0.01) && !near(1.0, 1.1, 0.01) && !near(f64::NAN, 1.0, 1.0));
+        assert!(!ambiguous(&vector(&[("1", 0.0), ("10", 0.0), ("0.1", 0.0)]), "__name__"));
+        assert!(ambiguous(&vector(&[("0.5", 0.0), ("0.05", 0.0)]), "__name__"));
+        assert!(ambiguous(&vector(&[("", 0.0), ("a", 0.0)]), "__name__"));
+        let spelt = |number: &str| vector(&[(number, 1.0)]);
+        assert!(close_labels(&spelt("0.1"), &spelt("0.10000000000000001"), "__name__"));
+        assert!(!close_labels(&spelt("0.1"), &spelt("0.2"), "__name__"));
+        assert!(!close_labels(&spelt("a"), &spelt("a"), "__name__"));
     }
 }

@@ -63,9 +63,9 @@ pub(super) fn join(
     if matching.fill.left.is_some() {
         join.matched = vec![StepSet::none(ctx.steps.count); groups.keys.len()];
     }
-    (0..many.rows.len()).for_each(|row| join.meet_partner(row));
+    (0..many.rows.len()).try_for_each(|row| join.meet_partner(row))?;
     if let Some(fill) = matching.fill.left {
-        (0..one.rows.len()).for_each(|row| join.meet_fill(row, fill));
+        (0..one.rows.len()).try_for_each(|row| join.meet_fill(row, fill))?;
     }
     if let Some(failure) = join.failures.first() {
         return Err(failure.error(one, &groups, matching));
@@ -106,12 +106,12 @@ struct Target {
 
 impl Join<'_> {
     /// All results of one row of the many side.
-    fn meet_partner(&mut self, index: usize) {
+    fn meet_partner(&mut self, index: usize) -> Result<(), EvalError> {
         let row = &self.many.rows[index];
         let group = self.groups.first[index];
         let fill = self.matching.fill.right;
         if !self.partners.has_any(group) && fill.is_none() {
-            return;
+            return Ok(());
         }
         let mut targets: Vec<Target> = Vec::new();
         let mut current = 0;
@@ -132,7 +132,7 @@ impl Join<'_> {
                 let known = targets.iter().position(|target| target.partner == partner);
                 current = known.unwrap_or(targets.len());
                 if known.is_none() {
-                    targets.push(self.target(row, group, partner));
+                    targets.push(self.target(row, group, partner)?);
                 }
             }
             let target = &targets[current];
@@ -143,14 +143,15 @@ impl Join<'_> {
             if let Some(matched) = self.matched.get_mut(group) {
                 matched.insert(step);
             }
-            if !is_absent(result) && !self.outputs.put(target.output, step, result) {
+            if !is_absent(result) && !self.outputs.put(target.output, step, result)? {
                 self.failures.add(step, Kind::SameLabels);
             }
         }
+        Ok(())
     }
 
     /// The results of one row of the one side where the many side has nothing.
-    fn meet_fill(&mut self, index: usize, fill: f64) {
+    fn meet_fill(&mut self, index: usize, fill: f64) -> Result<(), EvalError> {
         let row = &self.one.rows[index];
         let group = self.groups.second[index];
         let mut output = None;
@@ -159,13 +160,18 @@ impl Join<'_> {
                 continue;
             }
             let Some(result) = self.calculate(fill, *value) else { continue };
-            let output = *output.get_or_insert_with(|| {
-                self.outputs.with_labels(self.labels.of(&self.groups.keys[group], &row.labels))
-            });
-            if !is_absent(result) && !self.outputs.put(output, step, result) {
+            let output = match output {
+                Some(output) => output,
+                None => {
+                    let labels = self.labels.of(&self.groups.keys[group], &row.labels);
+                    *output.insert(self.outputs.with_labels(labels)?)
+                }
+            };
+            if !is_absent(result) && !self.outputs.put(output, step, result)? {
                 self.failures.add(step, Kind::SameLabels);
             }
         }
+        Ok(())
     }
 
     #[inline]
@@ -178,14 +184,19 @@ impl Join<'_> {
         Some(calculation.apply(left, right))
     }
 
-    fn target(&mut self, row: &Row, group: usize, partner: Option<usize>) -> Target {
+    fn target(
+        &mut self,
+        row: &Row,
+        group: usize,
+        partner: Option<usize>,
+    ) -> Result<Target, EvalError> {
         // A partner that was filled in has the labels that are compared and no others.
         let one = partner.map_or(&self.groups.keys[group], |one| &self.one.rows[one].labels);
-        let output = self.outputs.with_labels(self.labels.of(&row.labels, one));
+        let output = self.outputs.with_labels(self.labels.of(&row.labels, one))?;
         // One to one, a group has one result; else its results differ by their labels.
         let is_one_to_one = self.matching.cardinality == Cardinality::OneToOne;
         let claim = self.claims.of(group, (!is_one_to_one).then_some(output));
-        Target { partner, output, claim }
+        Ok(Target { partner, output, claim })
     }
 }
 

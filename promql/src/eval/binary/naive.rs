@@ -11,6 +11,7 @@ use crate::eval::{Context, Steps, Value};
 use crate::expr::{Cardinality, FillValues, MatchingLabels, VectorMatching};
 use crate::frame::{Frame, Row};
 use crate::labels::Labels;
+use crate::limits::EvalLimits;
 use crate::op::BinaryOp;
 use crate::span::Span;
 use crate::window::{ABSENT, is_absent};
@@ -325,6 +326,7 @@ impl Case {
             delayed_name_removal: self.delayed,
             is_instant: self.steps == 1,
             annotations: Annotations::default(),
+            limits: EvalLimits::default(),
         };
         let (lhs, rhs) = (value(&self.lhs), value(&self.rhs));
         let span = Span::default();

@@ -7,6 +7,7 @@ use crate::expr::Expr;
 use crate::features::Options;
 use crate::frame::{Frame, Row};
 use crate::labels::Labels;
+use crate::limits::EvalLimits;
 use crate::window::{ABSENT, is_absent};
 use crate::{SeriesValue, parse, parse_series};
 
@@ -36,6 +37,7 @@ fn load(series: &str) -> Story {
         delayed_name_removal: false,
         is_instant: count == 1,
         annotations: Annotations::default(),
+        limits: EvalLimits::default(),
     };
     Story { rows, ctx }
 }

@@ -58,18 +58,29 @@ pub(super) fn quantiles(
     let label = String::from_utf8_lossy(label);
     let span = site.args[0];
     let mut rows = Vec::new();
+    let mut tally = ctx.limits.tally();
     for histogram in histograms(frame, span, ctx) {
+        let plain = histogram.result(Vec::new(), ctx);
+        let mut too_much = None;
         // A quantile that changes over time is in a series of its own for every value it has.
         let mut values: Vec<BTreeMap<u64, Vec<f64>>> = vec![BTreeMap::new(); qs.len()];
         let steps = ctx.steps.count;
         over_fixed(&histogram, span, ctx, |step, buckets| {
             for (q, values) in qs.iter().zip(&mut values) {
+                if !values.contains_key(&q[step].to_bits()) && too_much.is_none() {
+                    too_much = tally.row(&plain.labels, steps).err();
+                }
+                if too_much.is_some() {
+                    return false;
+                }
                 let values = values.entry(q[step].to_bits()).or_insert_with(|| nothing(steps));
                 values[step] = present(bucket::quantile(q[step], buckets));
             }
             qs.iter().any(|q| bucket::is_quantile(q[step]))
         });
-        let plain = histogram.result(Vec::new(), ctx);
+        if let Some(error) = too_much {
+            return Err(error);
+        }
         for (q, values) in values.into_iter().flatten() {
             let labels = plain.labels.with(&label, &in_open_metrics(f64::from_bits(q)));
             rows.push(Row { labels, drop_name: plain.drop_name, values });

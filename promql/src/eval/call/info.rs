@@ -8,6 +8,7 @@ use crate::eval::{Context, EvalError};
 use crate::features::Limits;
 use crate::frame::{Frame, Row, nothing};
 use crate::labels::Labels;
+use crate::limits::Tally;
 use crate::matcher::{CompiledMatcher, Condition, METRIC_NAME, Matcher};
 use crate::pattern::Pattern;
 use crate::window::is_absent;
@@ -65,8 +66,9 @@ pub(crate) fn info(
     let (same, enriched): (Vec<Row>, Vec<Row>) = base.rows.into_iter().partition(is_info);
     let infos = Infos::of_targets(&enriched, info_times, ctx.steps.count)?;
     let mut rows = same;
+    let mut tally = ctx.limits.tally();
     for row in enriched {
-        infos.enrich(row, &data, &mut rows)?;
+        infos.enrich(row, &data, &mut rows, &mut tally)?;
     }
     settled(rows, ctx)
 }
@@ -159,7 +161,13 @@ impl<'a> Infos<'a> {
 
     /// Cuts a series into one for each set of info series that it meets over time, with their
     /// labels added.
-    fn enrich(&self, row: Row, data: &[Matcher], out: &mut Vec<Row>) -> Result<(), EvalError> {
+    fn enrich(
+        &self,
+        row: Row,
+        data: &[Matcher],
+        out: &mut Vec<Row>,
+        tally: &mut Tally,
+    ) -> Result<(), EvalError> {
         let target = row.labels.only(&IDENTIFYING);
         let places = self.places.values().filter_map(|targets| targets.get(&target));
         let metrics: Vec<&[Option<usize>]> =
@@ -178,6 +186,7 @@ impl<'a> Infos<'a> {
             match parts.get_mut(&met) {
                 Some(values) => values[step] = *value,
                 None => {
+                    tally.values(row.values.len())?;
                     let mut values = nothing(row.values.len());
                     values[step] = *value;
                     parts.insert(met.clone(), values);
@@ -186,6 +195,7 @@ impl<'a> Infos<'a> {
         }
         for (met, values) in parts {
             let labels = self.with_labels_of(&met, &row.labels, data)?;
+            tally.labels(labels.size_bytes())?;
             out.push(Row { labels, drop_name: row.drop_name, values });
         }
         Ok(())

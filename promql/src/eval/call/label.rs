@@ -29,11 +29,19 @@ pub(super) fn replace(
     let template = Template::parse(&text_of(replacement), pattern.group_names());
     // A name that is not UTF-8 is no label's, so its value is empty.
     let source = str::from_utf8(source).unwrap_or_default();
+    let mut tally = ctx.limits.tally();
     for row in &mut frame.rows {
-        let found = regex.captures(row.labels.value(source)).map(|found| template.expand(&found));
-        if let Some(value) = found {
+        let made = match regex.captures(row.labels.value(source)) {
+            Some(found) => {
+                check_size(row, destination, template.expanded_len(&found), ctx)?;
+                Some(template.expand(&found))
+            }
+            None => None,
+        };
+        if let Some(value) = made {
             set(row, destination, &value);
         }
+        tally.labels(row.labels.size_bytes())?;
     }
     settled(frame.rows, ctx)
 }
@@ -52,12 +60,23 @@ pub(super) fn join(
         sources.iter().map(|source| label_name(source, bad_source)).collect::<Result<_, _>>()?;
     let destination = label_name(destination, "invalid destination label name in label_join()")?;
     let separator = text_of(separator);
+    let mut tally = ctx.limits.tally();
     for row in &mut frame.rows {
         let values: Vec<&str> = sources.iter().map(|source| row.labels.value(source)).collect();
+        let texts: usize = values.iter().map(|value| value.len()).sum();
+        let separators = separator.len() * values.len().saturating_sub(1);
+        check_size(row, destination, texts + separators, ctx)?;
         let value = values.join(&separator);
         set(row, destination, &value);
+        tally.labels(row.labels.size_bytes())?;
     }
     settled(frame.rows, ctx)
+}
+
+/// Refuses a value that would make the labels of its series too large, before it is made.
+fn check_size(row: &Row, name: &str, value_len: usize, ctx: &Context) -> Result<(), EvalError> {
+    let replaced = row.labels.value(name).len();
+    ctx.limits.series_label_bytes(row.labels.size_bytes() - replaced + value_len)
 }
 
 /// Sets a label. A metric's name that was set has a meaning again.

@@ -43,19 +43,27 @@ impl Template {
         Self(pieces)
     }
 
+    /// How long the replacement of a match is.
+    pub(super) fn expanded_len(&self, found: &Captures<'_>) -> usize {
+        self.0.iter().map(|piece| piece.text(found).len()).sum()
+    }
+
     /// The replacement of a match. References to groups that are not there are empty.
     pub(super) fn expand(&self, found: &Captures<'_>) -> String {
-        let mut out = String::new();
-        for piece in &self.0 {
-            match piece {
-                Piece::Text(text) => out.push_str(text),
-                Piece::Group(groups) => {
-                    let matched = groups.iter().find_map(|group| found.get(*group));
-                    out.push_str(matched.map_or("", |matched| matched.as_str()));
-                }
+        self.0.iter().map(|piece| piece.text(found)).collect()
+    }
+}
+
+impl Piece {
+    /// What it is in the replacement of a match.
+    fn text<'a>(&'a self, found: &Captures<'a>) -> &'a str {
+        match self {
+            Self::Text(text) => text,
+            Self::Group(groups) => {
+                let matched = groups.iter().find_map(|group| found.get(*group));
+                matched.map_or("", |matched| matched.as_str())
             }
         }
-        out
     }
 }
 

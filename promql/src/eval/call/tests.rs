@@ -11,6 +11,7 @@ use crate::annotation::{Annotations, Level};
 use crate::eval::Steps;
 use crate::features::Options;
 use crate::functions::function_named;
+use crate::limits::EvalLimits;
 use crate::parse::{SeriesItem, parse_series};
 use crate::span::Span;
 
@@ -22,6 +23,7 @@ fn minutes(count: usize) -> Context {
         delayed_name_removal: true,
         is_instant: false,
         annotations: Annotations::default(),
+        limits: EvalLimits::default(),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::eval::Context;
+use crate::eval::{Context, EvalError};
 use crate::frame::{Frame, Row, nothing};
 use crate::labels::Labels;
+use crate::limits::Tally;
 use crate::window::is_absent;
 
 /// Rows in the making, one for all results with the same labels.
@@ -16,6 +17,7 @@ pub(super) struct Outputs {
     /// Results with equal labels stand side by side. So it is in Prometheus at a single step while
     /// names go at the end: an aggregation further out may still take them.
     side_by_side: bool,
+    tally: Tally,
 }
 
 impl Outputs {
@@ -27,32 +29,33 @@ impl Outputs {
             steps: ctx.steps.count,
             drop_name,
             side_by_side: ctx.steps.count == 1 && ctx.delayed_name_removal,
+            tally: ctx.limits.tally(),
         }
     }
 
     /// The row of results with these labels.
-    pub(super) fn with_labels(&mut self, labels: Labels) -> usize {
+    pub(super) fn with_labels(&mut self, labels: Labels) -> Result<usize, EvalError> {
         if let Some(row) = self.by_labels.get(&labels) {
-            return *row;
+            return Ok(*row);
         }
-        let row = self.add(labels.clone());
+        let row = self.add(labels.clone())?;
         self.by_labels.insert(labels, row);
-        row
+        Ok(row)
     }
 
     /// Sets the result at a step; false if there is one already.
     #[inline]
-    pub(super) fn put(&mut self, row: usize, step: usize, value: f64) -> bool {
+    pub(super) fn put(&mut self, row: usize, step: usize, value: f64) -> Result<bool, EvalError> {
         let place = &mut self.rows[row].values[step];
         if is_absent(*place) {
             *place = value;
-            return true;
+            return Ok(true);
         }
         if self.side_by_side {
-            let row = self.add(self.rows[row].labels.clone());
+            let row = self.add(self.rows[row].labels.clone())?;
             self.rows[row].values[step] = value;
         }
-        self.side_by_side
+        Ok(self.side_by_side)
     }
 
     /// The rows that have results.
@@ -61,9 +64,10 @@ impl Outputs {
         Frame { rows: self.rows }
     }
 
-    fn add(&mut self, labels: Labels) -> usize {
+    fn add(&mut self, labels: Labels) -> Result<usize, EvalError> {
+        self.tally.row(&labels, self.steps)?;
         let values = nothing(self.steps);
         self.rows.push(Row { labels, drop_name: self.drop_name, values });
-        self.rows.len() - 1
+        Ok(self.rows.len() - 1)
     }
 }

@@ -1,0 +1,45 @@
+//! SIGTERM and SIGINT: the first asks the worker to drain, the second is for a process that should
+//! be gone. What ends the process is left to its main function.
+
+use std::io;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::{info, warn};
+
+use crate::handle::Handle;
+
+/// The two signals that ask a process to leave.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// From here on they are caught. To be called in a tokio runtime, before anybody is told that
+    /// the worker is ready.
+    pub fn catch() -> io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { terminate, interrupt })
+    }
+
+    /// Drains the worker at the first signal. Comes back at the second, with the exit code that a
+    /// process gets which a signal ended.
+    pub async fn drain_then_give_up(mut self, worker: Handle) -> u8 {
+        let first = self.next().await;
+        info!(signal = first, "asked to leave by a signal");
+        worker.drain().await;
+        let second = self.next().await;
+        warn!(signal = second, "told to leave at once by a second signal");
+        128 + second
+    }
+
+    async fn next(&mut self) -> u8 {
+        let (interrupt, terminate) = (2, 15);
+        tokio::select! {
+            _ = self.terminate.recv() => terminate,
+            _ = self.interrupt.recv() => interrupt,
+        }
+    }
+}
