@@ -12,49 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use core_workcoord::moment::Moment;
 
+mod held;
+
 #[cfg(test)]
 mod tests;
 
-/// A file on the books. Numbers are never used twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileId(u64);
-
-/// What a file is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
-    /// The result of a work item.
-    Artifact,
-    /// A copy of a segment's file.
-    Segment,
-}
-
-/// How dear a file is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It is being written. Does not yield.
-    Writing,
-    /// A segment that can be downloaded again.
-    Cached,
-    /// An artifact that somebody is to fetch.
-    Unacknowledged {
-        /// When it was announced.
-        since: Moment,
-        /// When nobody will come any more.
-        until: Moment,
-    },
-    /// An artifact that was fetched.
-    Acknowledged {
-        /// When.
-        since: Moment,
-        /// When it is of no more use.
-        until: Moment,
-    },
-    /// An artifact that stayed longer than promised.
-    Expired {
-        /// When it expired.
-        since: Moment,
-    },
-}
+pub use held::{FileId, Kind, Standing};
+use held::{Held, Rank};
 
 /// The budget's size and the shares of it at which something happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,54 +54,6 @@ pub struct Usage {
     pub room_bytes: u64,
     /// There is room for the artifacts of new work.
     pub accepting: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Held {
-    kind: Kind,
-    standing: Standing,
-    bytes: u64,
-    /// How many of them are on disk, while it is being written.
-    written: u64,
-    pins: u32,
-    /// Its turn among cached segments.
-    used: u64,
-    /// To be removed as soon as nobody has it open.
-    doomed: bool,
-}
-
-/// The order of yielding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Rank {
-    Cached,
-    Acknowledged,
-    Expired,
-    Unacknowledged,
-}
-
-impl Held {
-    /// Its place in the order of yielding, if it can yield.
-    fn place(&self) -> Option<(Rank, u64)> {
-        if self.pins > 0 || self.doomed {
-            return None;
-        }
-        match self.standing {
-            Standing::Writing => None,
-            Standing::Cached => Some((Rank::Cached, self.used)),
-            Standing::Acknowledged { since, .. } => Some((Rank::Acknowledged, since.0)),
-            Standing::Expired { since } => Some((Rank::Expired, since.0)),
-            Standing::Unacknowledged { since, .. } => Some((Rank::Unacknowledged, since.0)),
-        }
-    }
-
-    fn expires(&self) -> Option<Moment> {
-        match self.standing {
-            Standing::Unacknowledged { until, .. } | Standing::Acknowledged { until, .. } => {
-                Some(until)
-            }
-            Standing::Writing | Standing::Cached | Standing::Expired { .. } => None,
-        }
-    }
 }
 
 /// The books.

@@ -135,12 +135,12 @@ impl SegmentCache {
             return self.in_place(file, local).await;
         }
         let name = self.name(&file.path);
-        if let Some(pin) = self.pin_whole(&name, file) {
+        if let Some(pin) = self.pin_whole(&name, file).await {
             self.shared.disk.counters.segment_hits.one();
             return self.open(file, pin).await;
         }
         let turn = self.shared.fetching.turn(&name).await;
-        if let Some(pin) = self.pin_whole(&name, file) {
+        if let Some(pin) = self.pin_whole(&name, file).await {
             self.shared.disk.counters.segment_hits.one();
             return self.open(file, pin).await;
         }
@@ -198,7 +198,7 @@ impl SegmentCache {
                     if again && pinned.pin.is_some() =>
                 {
                     again = false;
-                    pinned.distrust();
+                    blocking(move || pinned.distrust()).await;
                 }
                 Err(error) => return Err(unreadable(&file.path, error)),
             }
@@ -234,17 +234,19 @@ impl SegmentCache {
     }
 
     /// A whole copy of the right size. One of another size is from another world, and goes.
-    fn pin_whole(&self, name: &str, file: &SegmentFile) -> Option<Pin> {
-        let disk = &self.shared.disk;
-        let mut books = disk.books();
-        let (id, size_bytes) = books.segments.whole(name)?;
-        if size_bytes == file.size_bytes {
-            return Some(disk.pin(&mut books, id));
-        }
-        books.segments.forget(id);
-        drop(books);
+    async fn pin_whole(&self, name: &str, file: &SegmentFile) -> Option<Pin> {
+        let disk = Arc::clone(&self.shared.disk);
+        let wrong = {
+            let mut books = disk.books();
+            let (id, size_bytes) = books.segments.whole(name)?;
+            if size_bytes == file.size_bytes {
+                return Some(disk.pin(&mut books, id));
+            }
+            books.segments.forget(id);
+            id
+        };
         disk.counters.segments_distrusted.one();
-        disk.remove(id);
+        blocking(move || disk.remove(wrong)).await;
         None
     }
 

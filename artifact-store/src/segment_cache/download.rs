@@ -128,22 +128,17 @@ impl Download {
             left
         };
         let parts = part_count(size_bytes, part_bytes);
-        match left {
-            Some(partial) if (partial.size_bytes, partial.done.len()) == (size_bytes, parts) => {
-                disk.counters.segment_resumes.one();
-                return Ok(Self {
-                    _turn: turn,
-                    disk: Arc::clone(disk),
-                    name,
-                    partial: Some(partial),
-                });
-            }
-            // Of another size, so of another world.
-            Some(partial) => disk.remove(partial.file),
-            None => {}
-        }
+        let same = |left: &Partial| (left.size_bytes, left.done.len()) == (size_bytes, parts);
         let disk = Arc::clone(disk);
+        if left.as_ref().is_some_and(same) {
+            disk.counters.segment_resumes.one();
+            return Ok(Self { _turn: turn, disk, name, partial: left });
+        }
         blocking(move || {
+            if let Some(other) = left {
+                // Of another size, so of another world.
+                disk.remove(other.file);
+            }
             let (file, path) = disk.begin(Kind::Segment);
             let made = disk.grow(file, size_bytes).and_then(|()| allocate(&path, size_bytes));
             if let Err(error) = made {

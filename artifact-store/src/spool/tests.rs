@@ -243,3 +243,40 @@ async fn the_next_life_finds_an_empty_spool_whatever_the_last_one_left() {
     assert_eq!((next.figures().spool_bytes, next.figures().artifacts), (0, 0));
     next.audit().unwrap();
 }
+
+#[tokio::test]
+async fn after_thousands_of_artifacts_nothing_is_left_in_any_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let (disk, mut lost) = open(&config(folder.path()));
+    for round in 0..3_000_u64 {
+        let session = SessionId(round / 100);
+        if round % 100 == 0 {
+            disk.spool().open_session(session);
+        }
+        let key = u8::try_from(round % 7).unwrap();
+        let turn = disk.spool().turn(ReuseKey([key; 32])).await;
+        let artifact = match turn.reuse(session, at(round)) {
+            Some(artifact) => artifact,
+            None => {
+                let mut writer = turn.begin().unwrap();
+                writer.write_all(&vec![key; 40 * usize::from(key)]).unwrap();
+                writer.commit(session, FACTS, at(round)).unwrap()
+            }
+        };
+        match round % 5 {
+            0 => disk.spool().release(artifact.id),
+            1 | 2 => assert!(disk.spool().acknowledge(artifact.id, at(round))),
+            3 => disk.sweep(at(round)),
+            _ => {}
+        }
+        if round % 100 == 99 {
+            disk.spool().close_session(session);
+            while lost.try_next().is_some() {}
+        }
+    }
+    disk.audit().unwrap();
+    let figures = disk.figures();
+    assert_eq!((figures.artifacts, figures.spool_bytes), (0, 0));
+    assert_eq!(disk.spool().turns.len(), 0);
+    assert_eq!(std::fs::read_dir(folder.path().join("spool")).unwrap().count(), 0);
+}
