@@ -3,6 +3,7 @@
 //! - [`spec_of`] puts a leaf, a span and segments into a spec; [`Work::of`] makes of a spec, which is
 //!   not trusted, something that can be run.
 //! - [`Work::run`] runs the leaf over segments that somebody has opened.
+//! - [`Work::inquire`] answers which series there are, from the indexes of segments alone.
 //! - [`artifact`] writes the outcome as a Parquet file and reads it back. Equal work gives equal
 //!   bytes; what is read is not trusted.
 //!
@@ -10,8 +11,10 @@
 //! them is done elsewhere.
 
 pub mod artifact;
+mod inquiry;
 mod run;
 mod spec;
 
+pub use inquiry::{MetricTold, SeriesInquiry, Tell, inquiry_leaf, label_told, metric_told};
 pub use run::{Cancelled, RunError};
 pub use spec::{BadSpec, Work, spec_of};

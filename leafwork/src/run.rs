@@ -33,13 +33,18 @@ pub enum RunError {
 
 impl Work {
     /// Runs the leaf over segments ordered from the oldest to the newest. `is_cancelled` is asked
-    /// before every series.
+    /// before every series, and within milliseconds where the windows of one take long. Of an
+    /// inquiry it is [`Work::inquire`] that needs less.
     pub fn run<S: ByteSource>(
         &self,
         segments: &[&Segment<S>],
         buffers: &mut CellBuffers,
         is_cancelled: impl Fn() -> bool,
     ) -> Result<LeafPart, RunError> {
+        if let Some(inquiry) = &self.inquiry {
+            let indexes: Vec<_> = segments.iter().map(|segment| &**segment.index()).collect();
+            return self.inquire(inquiry, &indexes, is_cancelled);
+        }
         let matchers = self.leaf.matchers.iter().map(Matcher::try_from);
         let matchers = matchers.collect::<Result<Vec<_>, _>>()?;
         let mut run = LeafRun::new(&self.leaf, self.span, self.place, &self.limits);
@@ -53,7 +58,9 @@ impl Work {
             let Some(series) = scan.next()? else { break };
             let labels = segments[series.segment].index().labels(series.samples.series);
             let samples = Samples { ts: series.samples.ts, values: series.samples.values };
-            run.push(&labels, samples)?;
+            if !run.push_unless(&labels, samples, &is_cancelled)? {
+                return Err(Cancelled.into());
+            }
         }
         Ok(run.finish())
     }

@@ -8,9 +8,11 @@ use tributary_promql::pattern::Pattern;
 use tributary_promql::window::{RangeFunction, Windows};
 use tributary_promql::{EvalLimits, Limits, Matcher};
 use tributary_proto::spec::{
-    LeafSpec, MatchOp, NameRule as NameRuleSpec, PushedSpec, SegmentSpec, SpecError, WindowsSpec,
-    WorkSpec,
+    InquirySpec, LeafSpec, MatchOp, NameRule as NameRuleSpec, PushedSpec, SegmentSpec, SpecError,
+    Tell as TellSpec, WindowsSpec, WorkSpec,
 };
+
+use crate::inquiry::{SeriesInquiry, Tell, inquiry_leaf};
 
 /// Instants and lengths of time beyond this are refused, so that arithmetic can't overflow.
 const FARTHEST: i64 = i64::MAX / 4;
@@ -31,6 +33,8 @@ pub struct Work {
     pub segments: Vec<SegmentSpec>,
     /// How much it may take.
     pub limits: EvalLimits,
+    /// Set where series are asked for rather than samples.
+    pub inquiry: Option<SeriesInquiry>,
 }
 
 /// Why a spec can't be run.
@@ -87,6 +91,7 @@ pub fn spec_of(work: &Work) -> WorkSpec {
         place: work.place,
         segments: work.segments.clone(),
         limits: [work.limits.max_series, work.limits.max_samples, work.limits.max_values],
+        inquiry: work.inquiry.as_ref().map(inquiry_spec),
     }
 }
 
@@ -102,14 +107,59 @@ impl Work {
             max_values: within(values, own.max_values),
             ..*own
         };
-        Ok(Self {
+        let work = Self {
             leaf: leaf(spec.leaf)?,
             span: TimeSpan { from: spec.from, to: spec.to },
             place: spec.place,
             segments: spec.segments,
             limits,
-        })
+            inquiry: spec.inquiry.map(inquiry).transpose()?,
+        };
+        work.check_inquiry()?;
+        Ok(work)
     }
+
+    /// An inquiry has one leaf and one span: what is found would be told wrongly with any other.
+    fn check_inquiry(&self) -> Result<(), BadSpec> {
+        if self.inquiry.is_none() {
+            return Ok(());
+        }
+        if self.span != TimeSpan::ALL {
+            return Err(BadSpec::Impossible("span of an inquiry"));
+        }
+        if self.leaf != inquiry_leaf(self.leaf.matchers.clone()) {
+            return Err(BadSpec::Impossible("leaf of an inquiry"));
+        }
+        Ok(())
+    }
+}
+
+fn inquiry_spec(inquiry: &SeriesInquiry) -> InquirySpec {
+    let (tell, label) = match &inquiry.tell {
+        Tell::Series => (TellSpec::Series, ""),
+        Tell::LabelNames => (TellSpec::LabelNames, ""),
+        Tell::LabelValues(label) => (TellSpec::LabelValues, label.as_str()),
+        Tell::Metrics => (TellSpec::Metrics, ""),
+    };
+    let SeriesInquiry { from, to, limit, .. } = *inquiry;
+    InquirySpec { from, to, tell, label: label.to_owned(), limit }
+}
+
+fn inquiry(spec: InquirySpec) -> Result<SeriesInquiry, BadSpec> {
+    let InquirySpec { from, to, tell, label, limit } = spec;
+    if from > to {
+        return Err(BadSpec::Impossible("time of an inquiry"));
+    }
+    if label.is_empty() == (tell == TellSpec::LabelValues) {
+        return Err(BadSpec::Impossible("label of an inquiry"));
+    }
+    let tell = match tell {
+        TellSpec::Series => Tell::Series,
+        TellSpec::LabelNames => Tell::LabelNames,
+        TellSpec::LabelValues => Tell::LabelValues(label),
+        TellSpec::Metrics => Tell::Metrics,
+    };
+    Ok(SeriesInquiry { from, to, tell, limit })
 }
 
 fn leaf(spec: LeafSpec) -> Result<Leaf, BadSpec> {

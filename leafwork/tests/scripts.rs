@@ -9,12 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tributary_leafwork::{Work, artifact, spec_of};
 use tributary_promql::leaf::{LeafPart, PartTable, TimeSpan};
-use tributary_promql::{
-    Answer, EvalFlow, EvalLimits, EvalOptions, Plan, PlannedLeaf, QuerySpec, parse, plan,
-};
+use tributary_promql::{Answer, EvalFlow, EvalLimits, Plan, PlannedLeaf};
 use tributary_promqltest::{
-    Cell, DataSet, Engine, LocalEngine, Query, Report, Script, Series, Time, Way, cut,
-    find_scripts, run,
+    Cell, DataSet, Engine, LocalEngine, Query, Report, Script, Series, Way, cut, find_scripts, run,
 };
 use tributary_segment::{
     CellBuffers, Family, MemorySource, Segment, SegmentWriter, SeriesIndex, WriteOptions,
@@ -27,19 +24,7 @@ struct SegmentEngine {
 
 impl Engine for SegmentEngine {
     fn answer(&self, data: &DataSet, query: &Query) -> Result<Answer, String> {
-        let settings = &query.settings;
-        let expr = parse(&query.text, &settings.options).map_err(|error| error.to_string())?;
-        let options = EvalOptions {
-            lookback: settings.lookback_ms,
-            subquery_step: settings.subquery_step_ms,
-            delayed_name_removal: settings.delayed_name_removal,
-            ..EvalOptions::default()
-        };
-        let spec = match query.time {
-            Time::Instant { at } => QuerySpec::instant(at),
-            Time::Range { start, end, step } => QuerySpec::range(start, end, step),
-        };
-        let plan = plan(&expr, spec, &options).map_err(|error| error.to_string())?;
+        let plan = query.plan(true)?;
         let cells = match self.cuts {
             Some(seed) => cut(data, seed),
             None => vec![Cell { from: i64::MIN, to: i64::MAX, shard: 0, data: data.clone() }],
@@ -86,7 +71,7 @@ fn part(
 ) -> Result<LeafPart, String> {
     let limits = EvalLimits::default();
     let leaf = planned.leaf.clone();
-    let work = Work { leaf, span, place, segments: Vec::new(), limits };
+    let work = Work { leaf, span, place, segments: Vec::new(), limits, inquiry: None };
     let sent = spec_of(&work).encode();
     let work = Work::of(&sent, &limits).unwrap();
     let part = work.run(segments, &mut CellBuffers::default(), || false);

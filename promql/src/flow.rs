@@ -2,7 +2,7 @@
 //! all leaves have what a step needs.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use crate::annotation::Annotations;
 use crate::answer::{Answer, Data, Points};
@@ -15,11 +15,11 @@ use crate::leaf::{LeafPart, MergeSorted, TimeSpan};
 use crate::plan::{Plan, Reach, Root};
 use crate::window::{Samples, is_absent};
 
-/// A query at work: lines up the parts of all leaves, step by step.
+/// A query at work: lines up the parts of all leaves, step by step. The plan is borrowed or shared.
 #[derive(Debug)]
-pub struct EvalFlow<'a> {
-    plan: &'a Plan,
-    merges: Vec<MergeSorted<'a>>,
+pub struct EvalFlow<P> {
+    plan: P,
+    merges: Vec<MergeSorted>,
     /// Steps whose values were given out.
     done: usize,
     annotations: Annotations,
@@ -68,9 +68,9 @@ impl Gathered {
     }
 }
 
-impl<'a> EvalFlow<'a> {
+impl<P: Deref<Target = Plan> + Clone> EvalFlow<P> {
     /// Begins; for every leaf of the plan there will be parts of these spans and places.
-    pub fn new(plan: &'a Plan, expected: Vec<Vec<(TimeSpan, u32)>>) -> Self {
+    pub fn new(plan: P, expected: Vec<Vec<(TimeSpan, u32)>>) -> Self {
         let limits = &plan.options.limits;
         let merges = plan.leaves.iter().zip(expected);
         let merges = merges
@@ -158,7 +158,8 @@ impl<'a> EvalFlow<'a> {
     }
 
     fn value(&mut self, chunk: &Chunk) -> Result<Value, EvalError> {
-        let Root::Value(root) = &self.plan.root else {
+        let plan = self.plan.clone();
+        let Root::Value(root) = &plan.root else {
             unreachable!("a query for samples has no values");
         };
         let mut evaluator = self.evaluator();
@@ -217,7 +218,8 @@ impl<'a> EvalFlow<'a> {
     }
 
     fn samples(&mut self) -> Result<Data, EvalError> {
-        let Root::Samples { input, window, extension } = &self.plan.root else {
+        let plan = self.plan.clone();
+        let Root::Samples { input, window, extension } = &plan.root else {
             unreachable!("a query for values has no samples");
         };
         let chunk = Chunk::all(self.plan.grid);

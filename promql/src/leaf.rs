@@ -100,6 +100,17 @@ impl Leaf {
         let last = self.windows.get(self.windows.count.saturating_sub(1));
         (first.start, last.end)
     }
+
+    /// The leaf at those of its steps alone whose windows touch a span, and the number of the first
+    /// of them; none where no window does. What comes of it over the span says nothing of where the
+    /// query begins and ends, as long as both are far from the span.
+    pub fn over(&self, span: TimeSpan) -> Option<(usize, Self)> {
+        let touching = run::touching(&self.windows, span);
+        if touching.is_empty() {
+            return None;
+        }
+        Some((touching.start, Self { windows: self.windows.part(&touching), ..self.clone() }))
+    }
 }
 
 #[cfg(test)]

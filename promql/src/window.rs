@@ -19,6 +19,7 @@ use std::ops::Range;
 pub use fold::Fold;
 pub use raw::quantile;
 pub use slide::slide;
+pub(crate) use slide::slide_unless;
 
 /// The bits of a staleness mark. A series that ends has one as its last sample.
 pub const STALE_BITS: u64 = 0x7ff0_0000_0000_0002;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tributary_promql::duration::PromDuration;
-use tributary_promql::{Answer, Options};
+use tributary_promql::{Answer, EvalOptions, Options, Plan, QuerySpec, parse, plan};
 
 use crate::data::DataSet;
 
@@ -44,6 +44,26 @@ pub enum Time {
         /// From one to the next.
         step: i64,
     },
+}
+
+impl Query {
+    /// The query, ready to run, with aggregations begun by the leaves or not; or why it is none.
+    pub fn plan(&self, pushdown: bool) -> Result<Plan, String> {
+        let settings = &self.settings;
+        let expr = parse(&self.text, &settings.options).map_err(|error| error.to_string())?;
+        let options = EvalOptions {
+            lookback: settings.lookback_ms,
+            subquery_step: settings.subquery_step_ms,
+            delayed_name_removal: settings.delayed_name_removal,
+            pushdown,
+            ..EvalOptions::default()
+        };
+        let spec = match self.time {
+            Time::Instant { at } => QuerySpec::instant(at),
+            Time::Range { start, end, step } => QuerySpec::range(start, end, step),
+        };
+        plan(&expr, spec, &options).map_err(|error| error.to_string())
+    }
 }
 
 /// How queries of scripts are evaluated.

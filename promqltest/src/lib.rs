@@ -37,7 +37,7 @@ pub use engine::{Engine, Query, Settings, Time, Way};
 pub use local::{LocalEngine, local_ways};
 pub use needs::Need;
 pub use report::Report;
-pub use run::{Failure, FileReport, run};
+pub use run::{Failure, FileReport, data_sets, run};
 pub use script::{
     AnnotationRule, Case, Command, Expectation, Expected, Load, LoadedSeries, Message, Script,
     ScriptError, Window, find_scripts,

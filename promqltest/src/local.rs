@@ -4,10 +4,7 @@
 use tributary_promql::leaf::{LeafRun, TimeSpan};
 use tributary_promql::matcher::CompiledMatcher;
 use tributary_promql::window::Samples;
-use tributary_promql::{
-    Answer, EvalFlow, EvalLimits, EvalOptions, Gathered, Labels, Plan, PlannedLeaf, QuerySpec,
-    parse, plan,
-};
+use tributary_promql::{Answer, EvalFlow, EvalLimits, Gathered, Labels, Plan, PlannedLeaf};
 
 use crate::cut::{Cell, cut};
 use crate::data::DataSet;
@@ -56,22 +53,9 @@ pub fn local_ways(seeds: u64) -> Vec<Way> {
 
 impl Engine for LocalEngine {
     fn answer(&self, data: &DataSet, query: &Query) -> Result<Answer, String> {
-        let settings = &query.settings;
-        let expr = parse(&query.text, &settings.options).map_err(|error| error.to_string())?;
-        let options = EvalOptions {
-            lookback: settings.lookback_ms,
-            subquery_step: settings.subquery_step_ms,
-            delayed_name_removal: settings.delayed_name_removal,
-            pushdown: !self.without_pushdown,
-            ..EvalOptions::default()
-        };
-        let spec = match query.time {
-            Time::Instant { at } => QuerySpec::instant(at),
-            Time::Range { start, end, step } => QuerySpec::range(start, end, step),
-        };
-        let plan = plan(&expr, spec, &options).map_err(|error| error.to_string())?;
+        let plan = query.plan(!self.without_pushdown)?;
         let streamed = self.streamed && matches!(query.time, Time::Range { .. });
-        self.run(&plan, data, &options.limits, streamed)
+        self.run(&plan, data, &EvalLimits::default(), streamed)
     }
 }
 

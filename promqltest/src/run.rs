@@ -61,17 +61,11 @@ pub fn run(name: &str, script: &Script, ways: &[Way], mut on_case: impl FnMut())
     let mut data = DataSet::default();
     let mut special = Special::default();
     for command in &script.commands {
+        follow(&mut data, command);
         match command {
-            Command::Clear => {
-                data = DataSet::default();
-                special = Special::default();
-            }
-            Command::Load(load) => {
-                special.load(load);
-                let series = load.series.iter();
-                data.load(series.map(|(l, series)| (l.clone(), series.samples.clone())).collect());
-            }
-            Command::CutAt(times) => data.cut_at(times.clone()),
+            Command::Clear => special = Special::default(),
+            Command::Load(load) => special.load(load),
+            Command::CutAt(_) => {}
             Command::Eval(case) => {
                 match special.need_of(case) {
                     Some(need) => *report.skipped.entry(need).or_default() += 1,
@@ -85,6 +79,39 @@ pub fn run(name: &str, script: &Script, ways: &[Way], mut on_case: impl FnMut())
         }
     }
     report
+}
+
+/// All data that cases of a script are asked over, in the order in which the script comes to it. For
+/// engines that have to bring it somewhere first.
+pub fn data_sets(script: &Script) -> Vec<DataSet> {
+    let mut data = DataSet::default();
+    let mut is_new = true;
+    let mut sets = Vec::new();
+    for command in &script.commands {
+        follow(&mut data, command);
+        match command {
+            Command::Clear | Command::Load(_) | Command::CutAt(_) => is_new = true,
+            Command::Eval(_) if is_new => {
+                sets.push(data.clone());
+                is_new = false;
+            }
+            Command::Eval(_) => {}
+        }
+    }
+    sets
+}
+
+/// The data after a command.
+fn follow(data: &mut DataSet, command: &Command) {
+    match command {
+        Command::Clear => *data = DataSet::default(),
+        Command::Load(load) => {
+            let series = load.series.iter();
+            data.load(series.map(|(l, series)| (l.clone(), series.samples.clone())).collect());
+        }
+        Command::CutAt(times) => data.cut_at(times.clone()),
+        Command::Eval(_) => {}
+    }
 }
 
 impl FileReport {

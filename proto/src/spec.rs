@@ -7,8 +7,12 @@ use prost::Message;
 use crate::limits::SPEC_MAX_BYTES;
 use crate::wire::work as wire;
 
-/// The version of specs this build writes and reads.
-pub const SCHEMA_VERSION: u32 = 1;
+/// The newest version of specs this build reads. It writes the oldest that says what a spec says: 2
+/// for inquiries, which an older worker would take for leaves, and 1 for all else.
+pub const SCHEMA_VERSION: u32 = 2;
+
+/// The version of specs without an inquiry.
+const PLAIN_VERSION: u32 = 1;
 
 /// A leaf over segments.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +29,36 @@ pub struct WorkSpec {
     pub segments: Vec<SegmentSpec>,
     /// The most series, samples and values the item may take; zero for the worker's own limits.
     pub limits: [u64; 3],
+    /// Set where series are asked for rather than samples.
+    pub inquiry: Option<InquirySpec>,
+}
+
+/// Which series there are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InquirySpec {
+    /// From which instant on, in milliseconds.
+    pub from: i64,
+    /// Up to and including which.
+    pub to: i64,
+    /// What is told of them.
+    pub tell: Tell,
+    /// The label whose values are told.
+    pub label: String,
+    /// No more than so many things; zero for all.
+    pub limit: u64,
+}
+
+/// What is told of the series that are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tell {
+    /// All their labels.
+    Series,
+    /// The names of their labels.
+    LabelNames,
+    /// The values of one label.
+    LabelValues,
+    /// Their metrics, with kind, unit and help.
+    Metrics,
 }
 
 /// The two files of a segment.
@@ -166,13 +200,27 @@ impl WorkSpec {
             samples_bytes: segment.samples.1,
         });
         let [series, samples, values] = self.limits;
+        let inquiry = self.inquiry.as_ref().map(|inquiry| wire::Inquiry {
+            from: inquiry.from,
+            to: inquiry.to,
+            tell: match inquiry.tell {
+                Tell::Series => wire::Tell::Series,
+                Tell::LabelNames => wire::Tell::LabelNames,
+                Tell::LabelValues => wire::Tell::LabelValues,
+                Tell::Metrics => wire::Tell::Metrics,
+            }
+            .into(),
+            label: inquiry.label.clone(),
+            limit: inquiry.limit,
+        });
         let spec = wire::WorkSpec {
-            schema_version: SCHEMA_VERSION,
+            schema_version: if inquiry.is_some() { SCHEMA_VERSION } else { PLAIN_VERSION },
             leaf: Some(leaf),
             span: Some(wire::Span { from: self.from, to: self.to }),
             place: self.place,
             segments: segments.collect(),
             limits: Some(wire::Limits { series, samples, values }),
+            inquiry,
         };
         spec.encode_to_vec().into()
     }
@@ -184,8 +232,11 @@ impl WorkSpec {
         }
         let spec = wire::WorkSpec::decode(bytes)
             .map_err(|error| SpecError::Malformed(error.to_string()))?;
-        if spec.schema_version != SCHEMA_VERSION {
+        if !(PLAIN_VERSION..=SCHEMA_VERSION).contains(&spec.schema_version) {
             return Err(SpecError::Version(spec.schema_version));
+        }
+        if spec.inquiry.is_some() != (spec.schema_version == SCHEMA_VERSION) {
+            return Err(SpecError::Invalid("inquiry for its version"));
         }
         let span = spec.span.ok_or(SpecError::Invalid("span"))?;
         if span.from >= span.to {
@@ -203,8 +254,21 @@ impl WorkSpec {
             place: spec.place,
             segments: segments.collect(),
             limits: [limits.series, limits.samples, limits.values],
+            inquiry: spec.inquiry.map(inquiry).transpose()?,
         })
     }
+}
+
+fn inquiry(inquiry: wire::Inquiry) -> Result<InquirySpec, SpecError> {
+    let tell = match wire::Tell::try_from(inquiry.tell) {
+        Ok(wire::Tell::Series) => Tell::Series,
+        Ok(wire::Tell::LabelNames) => Tell::LabelNames,
+        Ok(wire::Tell::LabelValues) => Tell::LabelValues,
+        Ok(wire::Tell::Metrics) => Tell::Metrics,
+        _ => return Err(SpecError::Invalid("thing to tell")),
+    };
+    let wire::Inquiry { from, to, label, limit, .. } = inquiry;
+    Ok(InquirySpec { from, to, tell, label, limit })
 }
 
 fn leaf(leaf: wire::Leaf) -> Result<LeafSpec, SpecError> {
@@ -264,20 +328,47 @@ mod tests {
             place: 2,
             segments: vec![SegmentSpec { series: ("a".into(), 1), samples: ("b".into(), 2) }],
             limits: [1, 2, 3],
+            inquiry: None,
         }
+    }
+
+    fn inquiry() -> WorkSpec {
+        let tell = Tell::LabelValues;
+        let inquiry = InquirySpec { from: -5, to: 7, tell, label: "host".into(), limit: 9 };
+        WorkSpec { inquiry: Some(inquiry), ..spec() }
     }
 
     #[test]
     fn a_spec_comes_back_as_it_went() {
-        assert_eq!(WorkSpec::decode(&spec().encode()), Ok(spec()));
+        for spec in [spec(), inquiry()] {
+            assert_eq!(WorkSpec::decode(&spec.encode()), Ok(spec));
+        }
+    }
+
+    #[test]
+    fn a_worker_that_knows_no_inquiries_refuses_them_rather_than_run_a_leaf() {
+        let sent = wire::WorkSpec::decode(inquiry().encode()).unwrap();
+        assert_eq!(sent.schema_version, 2);
+        let sent = wire::WorkSpec::decode(spec().encode()).unwrap();
+        assert_eq!(sent.schema_version, 1, "what it does know stays as it was");
     }
 
     #[test]
     fn what_is_no_spec_is_refused_and_says_why() {
         assert_eq!(WorkSpec::decode(&[]), Err(SpecError::Version(0)));
         assert!(matches!(WorkSpec::decode(&[7; 9]), Err(SpecError::Malformed(_))));
-        let newer = wire::WorkSpec { schema_version: 2, ..wire::WorkSpec::default() };
-        assert_eq!(WorkSpec::decode(&newer.encode_to_vec()), Err(SpecError::Version(2)));
+        let newer = wire::WorkSpec { schema_version: 3, ..wire::WorkSpec::default() };
+        assert_eq!(WorkSpec::decode(&newer.encode_to_vec()), Err(SpecError::Version(3)));
+        for schema_version in [1, 2] {
+            let inquiry = (schema_version == 1).then(wire::Inquiry::default);
+            let mixed = wire::WorkSpec { schema_version, inquiry, ..wire::WorkSpec::default() };
+            let refused = WorkSpec::decode(&mixed.encode_to_vec());
+            assert_eq!(refused, Err(SpecError::Invalid("inquiry for its version")));
+        }
+        let mut told = wire::WorkSpec::decode(inquiry().encode()).unwrap();
+        told.inquiry.as_mut().unwrap().tell = 99;
+        let refused = WorkSpec::decode(&told.encode_to_vec());
+        assert_eq!(refused, Err(SpecError::Invalid("thing to tell")));
         let empty = wire::WorkSpec { schema_version: 1, ..wire::WorkSpec::default() };
         assert_eq!(WorkSpec::decode(&empty.encode_to_vec()), Err(SpecError::Invalid("span")));
         let long = vec![0; SPEC_MAX_BYTES + 1];

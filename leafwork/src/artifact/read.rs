@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bytes::Bytes;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{BoolType, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::FileMetaData;
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::parser::parse_message_type;
 use tributary_promql::Labels;
 use tributary_promql::leaf::{PartTable, RowKind};
@@ -41,8 +40,9 @@ pub enum ArtifactError {
     },
 }
 
-/// Reads an artifact of no more than so many rows.
-pub fn read(file: Bytes, row_limit: u64) -> Result<PartTable, ArtifactError> {
+/// Reads an artifact of no more than so many rows, from memory or from a file; of a file, a row
+/// group at a time.
+pub fn read(file: impl ChunkReader + 'static, row_limit: u64) -> Result<PartTable, ArtifactError> {
     // The Parquet library means to refuse what is malformed; where it panics instead, that is no
     // reason to end the process.
     let read = AssertUnwindSafe(|| read_trusting(file, row_limit));
@@ -52,7 +52,10 @@ pub fn read(file: Bytes, row_limit: u64) -> Result<PartTable, ArtifactError> {
     })
 }
 
-fn read_trusting(file: Bytes, row_limit: u64) -> Result<PartTable, ArtifactError> {
+fn read_trusting(
+    file: impl ChunkReader + 'static,
+    row_limit: u64,
+) -> Result<PartTable, ArtifactError> {
     let reader = SerializedFileReader::new(file)?;
     let metadata = reader.metadata().file_metadata();
     check_version(metadata)?;

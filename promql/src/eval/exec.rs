@@ -105,7 +105,7 @@ pub struct BinaryNode {
 
 /// An evaluation in progress.
 pub(crate) struct Evaluator<'a> {
-    pub(crate) merges: &'a [MergeSorted<'a>],
+    pub(crate) merges: &'a [MergeSorted],
     pub(crate) options: &'a EvalOptions,
     pub(crate) annotations: Annotations,
     /// Values in hand: of operands that wait for the other one, and of what is known already.

@@ -18,9 +18,9 @@ use crate::window::{ABSENT, Fold, RangeFunction, Samples, is_absent, slide};
 
 /// The parts of one leaf, merged in time order.
 #[derive(Clone, Debug)]
-pub struct MergeSorted<'a> {
-    leaf: &'a Leaf,
-    limits: &'a EvalLimits,
+pub struct MergeSorted {
+    leaf: Leaf,
+    limits: EvalLimits,
     /// Spans of parts that have not arrived.
     missing: Vec<(TimeSpan, u32)>,
     /// Those that have, by span and place.
@@ -36,9 +36,10 @@ pub struct LeafFrame {
     pub metrics: BTreeSet<(String, String)>,
 }
 
-impl<'a> MergeSorted<'a> {
+impl MergeSorted {
     /// Waits for parts of these spans and places.
-    pub fn new(leaf: &'a Leaf, expected: Vec<(TimeSpan, u32)>, limits: &'a EvalLimits) -> Self {
+    pub fn new(leaf: &Leaf, expected: Vec<(TimeSpan, u32)>, limits: &EvalLimits) -> Self {
+        let (leaf, limits) = (leaf.clone(), *limits);
         Self { leaf, limits, missing: expected, parts: Vec::new() }
     }
 
@@ -72,19 +73,19 @@ impl<'a> MergeSorted<'a> {
         }
         let mut sink = self.sink(steps.len());
         for part in &self.parts {
-            sink.take_part(part, &steps, self.limits)?;
+            sink.take_part(part, &steps, &self.limits)?;
         }
         let drop_name = self.leaf.name != NameRule::Keep;
         let mut tally = self.limits.tally();
         for (labels, entries) in self.crossing() {
-            let values = finish_crossing(function, self.leaf, &entries, &steps, &mut tally)?;
+            let values = finish_crossing(function, &self.leaf, &entries, &steps, &mut tally)?;
             if values.iter().all(|value| value.to_bits() == ABSENT.to_bits()) {
                 continue;
             }
             if function.wants_counters() {
                 metrics.insert((labels.metric().to_owned(), labels.value("__type__").to_owned()));
             }
-            sink.take_series(named(self.leaf.name, labels), drop_name, values, self.limits)?;
+            sink.take_series(named(self.leaf.name, labels), drop_name, values, &self.limits)?;
         }
         Ok(LeafFrame { frame: sink.finish()?, metrics })
     }
@@ -115,12 +116,14 @@ impl<'a> MergeSorted<'a> {
         series
     }
 
-    fn sink(&self, steps: usize) -> Sink<'a> {
+    fn sink(&self, steps: usize) -> Sink<'_> {
         match self.leaf.pushed.as_ref().map(|pushed| (pushed, &pushed.op)) {
             Some((_, PushedOp::Reduce(reduction))) => {
-                Sink::Groups(self.leaf, Groups::new(*reduction, steps))
+                Sink::Groups(&self.leaf, Groups::new(*reduction, steps))
             }
-            Some((_, PushedOp::CountValues(_))) => Sink::Groups(self.leaf, Groups::counting(steps)),
+            Some((_, PushedOp::CountValues(_))) => {
+                Sink::Groups(&self.leaf, Groups::counting(steps))
+            }
             Some((_, PushedOp::Rank(_))) | None => Sink::Rows(JoinedRows::new(steps)),
         }
     }

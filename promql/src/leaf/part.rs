@@ -43,6 +43,20 @@ impl LeafPart {
         [self.touching.start..self.complete.start, self.complete.end..self.touching.end]
     }
 
+    /// The part as one of a leaf whose first steps, so many, the part's own leaf did not have.
+    #[must_use]
+    pub fn moved(mut self, steps: usize) -> Self {
+        for range in [&mut self.touching, &mut self.complete] {
+            *range = range.start + steps..range.end + steps;
+        }
+        for series in &mut self.crossing {
+            if let Crossing::States(states) = &mut series.crossing {
+                states.iter_mut().for_each(|(step, _)| *step += steps);
+            }
+        }
+        self
+    }
+
     /// How many values it holds, in rows, states and samples.
     pub fn size(&self) -> u64 {
         let complete = match &self.values {

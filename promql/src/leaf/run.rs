@@ -9,7 +9,23 @@ use crate::eval::EvalError;
 use crate::frame::{Row, nothing};
 use crate::labels::Labels;
 use crate::limits::{EvalLimits, Tally};
-use crate::window::{ABSENT, Fold, RangeFunction, Samples, is_absent, slide};
+use crate::window::{ABSENT, Fold, RangeFunction, Samples, Windows, is_absent, slide_unless};
+
+/// The first step whose window does not hold. Windows move with time: those before a bound come
+/// first.
+fn first(windows: &Windows, holds: &dyn Fn(i64, i64) -> bool) -> usize {
+    partition(windows.count, |step| {
+        let window = windows.get(step);
+        holds(window.start, window.end)
+    })
+}
+
+/// Steps whose windows touch a span.
+pub(super) fn touching(windows: &Windows, span: TimeSpan) -> Range<usize> {
+    let from = first(windows, &|_, end| end < span.from);
+    let to = first(windows, &|start, _| start < span.to - 1);
+    from..to.max(from)
+}
 
 /// A leaf over the samples of one span.
 #[derive(Debug)]
@@ -29,15 +45,8 @@ pub struct LeafRun<'a> {
 impl<'a> LeafRun<'a> {
     /// Begins with a span that holds all samples of its series between its ends.
     pub fn new(leaf: &'a Leaf, span: TimeSpan, place: u32, limits: &'a EvalLimits) -> Self {
-        let windows = &leaf.windows;
-        // Windows move with time: those before one of the bounds come first.
-        let first = |holds: &dyn Fn(i64, i64) -> bool| {
-            partition(windows.count, |step| {
-                let window = windows.get(step);
-                holds(window.start, window.end)
-            })
-        };
-        let touching = first(&|_, end| end < span.from)..first(&|start, _| start < span.to - 1);
+        let first = |holds: &dyn Fn(i64, i64) -> bool| first(&leaf.windows, holds);
+        let touching = touching(&leaf.windows, span);
         let complete = match leaf.output {
             LeafOutput::Value(_) => {
                 let from = first(&|start, _| start < span.from.saturating_sub(1));
@@ -46,7 +55,6 @@ impl<'a> LeafRun<'a> {
             }
             LeafOutput::Samples => touching.start..touching.start,
         };
-        let touching = touching.start..touching.end.max(touching.start);
         let steps = complete.len();
         let values = match &leaf.pushed {
             Some(pushed) => match &pushed.op {
@@ -87,13 +95,26 @@ impl<'a> LeafRun<'a> {
 
     /// Takes in the samples of one series within the span, in time order. A series comes once.
     pub fn push(&mut self, labels: &Labels, samples: Samples<'_>) -> Result<(), EvalError> {
+        self.push_unless(labels, samples, &|| false).map(|_| ())
+    }
+
+    /// The same, but stops within milliseconds where it is told to, however long the windows of the
+    /// series are. False then: there is no use in going on.
+    pub fn push_unless(
+        &mut self,
+        labels: &Labels,
+        samples: Samples<'_>,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<bool, EvalError> {
         self.series += 1;
         self.samples += samples.len() as u64;
         self.limits.series(self.series)?;
         self.limits.samples(self.samples)?;
         match self.leaf.output {
             LeafOutput::Value(function) => {
-                self.push_complete(function, labels, samples)?;
+                if !self.push_complete(function, labels, samples, is_cancelled)? {
+                    return Ok(false);
+                }
                 self.push_crossing(function, labels, samples)?;
             }
             LeafOutput::Samples => {
@@ -101,7 +122,7 @@ impl<'a> LeafRun<'a> {
                 self.cross(labels, unmarked(samples.within(after, up_to)))?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The part, all series having been taken in.
@@ -123,17 +144,20 @@ impl<'a> LeafRun<'a> {
         function: RangeFunction,
         labels: &Labels,
         samples: Samples<'_>,
-    ) -> Result<(), EvalError> {
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<bool, EvalError> {
         if self.part.complete.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         let windows = self.leaf.windows.part(&self.part.complete);
         if function.looks_at_all() {
             self.tally.window_samples(windows.samples_in_all(samples.ts))?;
         }
-        slide(function, samples, windows, &mut self.values);
+        if !slide_unless(function, samples, windows, &mut self.values, is_cancelled) {
+            return Ok(false);
+        }
         if self.values.iter().all(|value| is_absent(*value)) {
-            return Ok(());
+            return Ok(true);
         }
         if function.wants_counters() {
             self.part
@@ -167,7 +191,7 @@ impl<'a> LeafRun<'a> {
             }
             (PartValues::Groups(_), None) => unreachable!("groups are made for an aggregation"),
         }
-        Ok(())
+        Ok(true)
     }
 
     fn push_crossing(

@@ -14,6 +14,9 @@ use crate::labels::Labels;
 use crate::limits::EvalLimits;
 use crate::window::{ABSENT, Fold, is_absent};
 
+/// Rows that are written before it is asked again whether to stop.
+const ROWS_AT_ONCE: u32 = 1 << 15;
+
 /// A part in rows, column by column. Rows are sorted by time, then series, then kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PartTable {
@@ -100,6 +103,15 @@ pub enum BadPart {
 impl PartTable {
     /// The part as a table.
     pub fn of(leaf: &Leaf, part: &LeafPart) -> Self {
+        Self::of_unless(leaf, part, &|| false).expect("nobody cancels it")
+    }
+
+    /// The same, unless it is told to stop: it asks within milliseconds.
+    pub fn of_unless(
+        leaf: &Leaf,
+        part: &LeafPart,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Option<Self> {
         let mut table = Self { metrics: part.metrics.clone(), ..Self::default() };
         let at = |step: usize| leaf.windows.get(step).at;
         let mut others = Vec::new();
@@ -121,6 +133,9 @@ impl PartTable {
             }
         }
         for crossing in &part.crossing {
+            if is_cancelled() {
+                return None;
+            }
             table.add_crossing(crossing, at, &mut others);
         }
         others.sort_by_key(|row| (row.ts, row.series, row.kind));
@@ -128,6 +143,9 @@ impl PartTable {
         for (place, step) in part.complete.clone().enumerate() {
             let ts = at(step);
             for (series, row) in (0..).zip(rows) {
+                if series % ROWS_AT_ONCE == 0 && is_cancelled() {
+                    return None;
+                }
                 let value = row.values[place];
                 if is_absent(value) {
                     continue;
@@ -141,7 +159,7 @@ impl PartTable {
             }
         }
         others.for_each(|other| table.push(other));
-        table
+        Some(table)
     }
 
     /// How many rows.

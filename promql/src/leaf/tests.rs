@@ -159,6 +159,7 @@ proptest! {
         cuts in prop::collection::vec((950..1_900_i64, 1..4_u32), 0..5),
         order in any::<u64>(),
         chunk in 1..30_usize,
+        clipped in any::<bool>(),
     ) {
         let limits = EvalLimits::default();
         let count = leaf.windows.count;
@@ -169,7 +170,13 @@ proptest! {
         let mut parts = Vec::new();
         for (span, shards) in cells(&cuts) {
             for shard in 0..shards {
-                parts.push(run(&leaf, &data, span, shard, shards));
+                // The leaf as it is, or at the steps alone that touch the span.
+                match leaf.over(span).filter(|_| clipped) {
+                    Some((first, leaf)) => {
+                        parts.push(run(&leaf, &data, span, shard, shards).moved(first));
+                    }
+                    None => parts.push(run(&leaf, &data, span, shard, shards)),
+                }
             }
         }
         let keys = parts.iter().map(|part| (part.span, part.place)).collect();
@@ -201,4 +208,54 @@ proptest! {
             from = to;
         }
     }
+}
+
+/// A leaf over ten thousand steps, each with a window of ten thousand samples of one series.
+fn long_windows(function: RangeFunction) -> Leaf {
+    Leaf {
+        matchers: Vec::new(),
+        windows: Windows { at: 0, offset: 0, step: 1, count: 10_000, range: 10_000 },
+        output: LeafOutput::Value(function),
+        name: NameRule::Keep,
+        pushed: None,
+    }
+}
+
+#[test]
+fn a_run_hears_that_it_is_cancelled_in_the_middle_of_a_series() {
+    let labels = Labels::new([("__name__", "m")]).unwrap();
+    let ts: Vec<i64> = (0..10_000).collect();
+    let values: Vec<f64> = (0..10_000).map(f64::from).collect();
+    let limits = EvalLimits::default();
+    for function in [RangeFunction::Stddev, RangeFunction::Mad, RangeFunction::Quantile(0.5)] {
+        let leaf = long_windows(function);
+        let mut run = LeafRun::new(&leaf, TimeSpan::ALL, 0, &limits);
+        let asked = std::cell::Cell::new(0);
+        let third_time = || {
+            asked.set(asked.get() + 1);
+            asked.get() == 3
+        };
+        let samples = Samples { ts: &ts, values: &values };
+        let pushed = run.push_unless(&labels, samples, &third_time);
+        assert_eq!((pushed, asked.get()), (Ok(false), 3), "{function:?}");
+    }
+}
+
+#[test]
+fn a_large_part_hears_that_it_is_cancelled_while_it_becomes_a_table() {
+    let labels = Labels::new([("__name__", "m")]).unwrap();
+    let limits = EvalLimits::default();
+    let leaf = long_windows(RangeFunction::Last);
+    let mut run = LeafRun::new(&leaf, TimeSpan::ALL, 0, &limits);
+    run.push(&labels, Samples { ts: &[0], values: &[1.0] }).unwrap();
+    let part = run.finish();
+    let whole = PartTable::of_unless(&leaf, &part, &|| false);
+    assert_eq!(whole.map(|table| table.len()), Some(10_000));
+    let asked = std::cell::Cell::new(0);
+    let third_time = || {
+        asked.set(asked.get() + 1);
+        asked.get() == 3
+    };
+    assert_eq!(PartTable::of_unless(&leaf, &part, &third_time), None);
+    assert_eq!(asked.get(), 3);
 }

@@ -37,27 +37,69 @@ pub(super) fn value(
     }
 }
 
-/// The function's value over every window of a series without staleness marks.
+/// Samples that windows look at before it is asked again whether to stop: a few milliseconds of the
+/// slowest function.
+const LOOKS_AT_ONCE: usize = 1 << 17;
+
+/// Counts what was looked at, and asks now and then whether to stop.
+struct Patience<'a> {
+    is_cancelled: &'a dyn Fn() -> bool,
+    looked_at: usize,
+}
+
+impl<'a> Patience<'a> {
+    fn new(is_cancelled: &'a dyn Fn() -> bool) -> Self {
+        Self { is_cancelled, looked_at: 0 }
+    }
+
+    /// A window with so many samples is about to be looked at. True where nobody wants that.
+    fn is_over(&mut self, samples: usize) -> bool {
+        self.looked_at += samples;
+        if self.looked_at < LOOKS_AT_ONCE {
+            return false;
+        }
+        self.looked_at = 0;
+        (self.is_cancelled)()
+    }
+}
+
+/// The function's value over every window of a series without staleness marks. False where it
+/// stopped because it was told to.
 pub(super) fn slide(
     function: RangeFunction,
     samples: Samples<'_>,
     windows: Windows,
     out: &mut [f64],
-) {
+    is_cancelled: &dyn Fn() -> bool,
+) -> bool {
+    let mut patience = Patience::new(is_cancelled);
     if let RangeFunction::Quantile(q) = function {
-        return slide_quantile(q, samples, windows, out);
+        return slide_quantile(q, samples, windows, out, patience);
     }
     let mut scratch = Vec::new();
     for ((window, within), out) in windows.over(samples.ts).zip(out) {
+        if patience.is_over(within.len()) {
+            return false;
+        }
         *out = value(function, samples.part(within), window, &mut scratch);
     }
+    true
 }
 
 /// Quantiles of every window: the values in hand stay sorted while samples come and go.
-fn slide_quantile(q: f64, samples: Samples<'_>, windows: Windows, out: &mut [f64]) {
+fn slide_quantile(
+    q: f64,
+    samples: Samples<'_>,
+    windows: Windows,
+    out: &mut [f64],
+    mut patience: Patience<'_>,
+) -> bool {
     let mut sorted: Vec<f64> = Vec::new();
     let mut held = 0..0;
     for ((_, within), out) in windows.over(samples.ts).zip(out) {
+        if patience.is_over(within.len()) {
+            return false;
+        }
         let apart = within.start >= held.end;
         // Many at once are cheaper to sort than to put in their places one by one.
         if apart || within.end - held.end > sorted.len() {
@@ -77,6 +119,7 @@ fn slide_quantile(q: f64, samples: Samples<'_>, windows: Windows, out: &mut [f64
         held = within;
         *out = if sorted.is_empty() { ABSENT } else { quantile_of_sorted(q, &sorted) };
     }
+    true
 }
 
 /// The order of values for quantiles: NaN before all numbers, and whatever else is equal told apart

@@ -8,13 +8,27 @@ use super::{ABSENT, RangeFunction, Samples, Windows, extreme, is_absent, rate, r
 /// The function's value in every window of a series, [`ABSENT`] where there is none. The same bits
 /// as a [`super::Fold`] over each window. `out` has one place for every window.
 pub fn slide(function: RangeFunction, samples: Samples<'_>, windows: Windows, out: &mut [f64]) {
+    slide_unless(function, samples, windows, out, &|| false);
+}
+
+/// The same, but stops where it is told to, and is false then. Functions that look at every sample
+/// of every window may take minutes for one series, so these ask within milliseconds; the others
+/// are done before anybody would ask.
+pub(crate) fn slide_unless(
+    function: RangeFunction,
+    samples: Samples<'_>,
+    windows: Windows,
+    out: &mut [f64],
+    is_cancelled: &dyn Fn() -> bool,
+) -> bool {
     use RangeFunction as F;
     // Only the instant selector looks at staleness marks. They are rare: a copy without them is
     // made only where there are any.
     if !function.sees_marks() && samples.values.iter().any(|value| is_absent(*value)) {
         let (ts, values): (Vec<i64>, Vec<f64>) =
             samples.iter().filter(|(_, value)| !is_absent(*value)).unzip();
-        return slide(function, Samples { ts: &ts, values: &values }, windows, out);
+        let samples = Samples { ts: &ts, values: &values };
+        return slide_unless(function, samples, windows, out, is_cancelled);
     }
     match function {
         F::Rate { counter, per_second } => rate::slide(samples, windows, counter, per_second, out),
@@ -28,7 +42,7 @@ pub fn slide(function: RangeFunction, samples: Samples<'_>, windows: Windows, ou
         | F::Mad
         | F::Deriv
         | F::PredictLinear(_)
-        | F::Smoothing { .. } => raw::slide(function, samples, windows, out),
+        | F::Smoothing { .. } => return raw::slide(function, samples, windows, out, is_cancelled),
         F::Changes | F::Resets => steps(function, samples, windows, out),
         F::Last
         | F::TsOfNewest
@@ -40,6 +54,7 @@ pub fn slide(function: RangeFunction, samples: Samples<'_>, windows: Windows, ou
         | F::TsOfFirst
         | F::TsOfLast => by_ends(function, samples, windows, out),
     }
+    true
 }
 
 /// Functions that look at the ends of the window only.
