@@ -10,7 +10,7 @@ use core_workcoord::id::TenantId;
 
 use crate::error::CatalogError;
 use crate::metric_index::MetricIndex;
-use crate::segment_row::{Segment, SegmentId, Shard};
+use crate::segment_row::{NewSegment, Segment, SegmentId, Shard};
 use crate::store::read::{self, Changes, Row};
 
 /// The live segments of all tenants.
@@ -102,6 +102,21 @@ impl Universe {
 }
 
 impl TenantSegments {
+    /// Segments that are known without a catalog.
+    pub fn of(segments: impl IntoIterator<Item = NewSegment>) -> Self {
+        let mut index = MetricIndex::default();
+        let mut placed: Vec<Placed> = Vec::new();
+        for NewSegment { segment, metrics } in segments {
+            let digest = metrics.digest();
+            let known = index.number_of(&digest);
+            let set = known.unwrap_or_else(|| index.add(&digest, &metrics));
+            placed.push(Placed { segment: Arc::new(segment), set });
+        }
+        placed.sort_by_cached_key(|it| (it.segment.min_ts, it.segment.id.clone()));
+        let longest_ms = longest_of(&placed);
+        Self { segments: placed, longest_ms, index: Arc::new(index) }
+    }
+
     /// How many segments there are.
     pub fn count(&self) -> usize {
         self.segments.len()
@@ -174,10 +189,14 @@ impl TenantSegments {
                 placed.set = renumbered[&placed.set];
             }
         }
-        let longest = |placed: &Placed| placed.segment.max_ts.abs_diff(placed.segment.min_ts);
-        let longest_ms = segments.iter().map(longest).max().unwrap_or_default();
+        let longest_ms = longest_of(&segments);
         Ok(Self { segments, longest_ms, index })
     }
+}
+
+fn longest_of(segments: &[Placed]) -> u64 {
+    let longest = |placed: &Placed| placed.segment.max_ts.abs_diff(placed.segment.min_ts);
+    segments.iter().map(longest).max().unwrap_or_default()
 }
 
 /// Two sorted lists become one.
@@ -285,6 +304,16 @@ mod tests {
                 .map(|(number, _)| format!("s{number}"))
                 .collect();
             expected.sort();
+            prop_assert_eq!(&found, &expected);
+            // And so where the same segments are known without a catalog.
+            let live = sketches.iter().enumerate().filter(|(_, sketch)| !sketch.4);
+            let fixed = TenantSegments::of(live.map(|(number, sketch)| {
+                let (Row { segment, .. }, metrics) = row(number, *sketch);
+                NewSegment { segment, metrics }
+            }));
+            let mut found: Vec<String> =
+                fixed.find(&wanted).iter().map(|s| s.id.to_string()).collect();
+            found.sort();
             prop_assert_eq!(found, expected);
         }
     }

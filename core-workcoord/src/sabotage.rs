@@ -99,6 +99,13 @@ impl Bug {
     ];
 }
 
+impl Bug {
+    /// The bug with this name, as it is spelled here.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|bug| format!("{bug:?}") == name)
+    }
+}
+
 /// The bug a state machine has, if any.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sabotage {

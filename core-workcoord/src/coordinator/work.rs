@@ -268,7 +268,9 @@ impl Coordinator {
             GiveBack::SessionLost { node } if was.kind == Kind::Running => {
                 deaths = record.died_on(*node);
             }
-            GiveBack::Failed(_) | GiveBack::Fetch(_) => {
+            // A worker that loses artifacts will lose the next one too: affinity must not send the
+            // work back there until its attempts are used up.
+            GiveBack::Failed(_) | GiveBack::Fetch(_) | GiveBack::ArtifactLost => {
                 if let Some(node) = node {
                     record.failed_on(node);
                 }

@@ -121,6 +121,18 @@ fn an_artifact_lost_before_its_fetch_sends_the_work_back() {
 }
 
 #[test]
+fn work_whose_artifact_was_lost_goes_to_another_worker() {
+    let mut s = Scenario::seeded(7).workers(2).query(Q1, 1);
+    let first = s.at(Q1.item(0));
+    s.produce(first);
+    s.lose_artifact(first);
+    let second = s.at(Q1.item(0));
+    assert_ne!(second.worker, first.worker, "the same worker would lose it again");
+    s.finish(second);
+    s.expect_complete(Q1);
+}
+
+#[test]
 fn an_artifact_lost_during_its_fetch_ends_the_fetch_and_sends_the_work_back() {
     let mut s = Scenario::seeded(7).workers(1).query(Q1, 1);
     let first = s.at(Q1.item(0));

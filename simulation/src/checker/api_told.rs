@@ -166,11 +166,18 @@ impl Checker {
                     one.occupies = false;
                 }
             }),
-            WorkerMessage::ArtifactLost(work) => self.api_try(api, session, *work, |one| {
-                if one.phase == TryPhase::Ready && !one.cancelled {
-                    one.phase = TryPhase::Over;
+            WorkerMessage::ArtifactLost(work) => {
+                let Some(at) = self.find_try(session, *work) else { return };
+                let one = *self.try_at(at);
+                if one.phase == TryPhase::Ready && one.is_line() {
+                    self.item_mut(at).failed_on |= 1 << one.worker;
                 }
-            }),
+                self.change(api, at, |one| {
+                    if one.phase == TryPhase::Ready && !one.cancelled {
+                        one.phase = TryPhase::Over;
+                    }
+                });
+            }
         }
     }
 
