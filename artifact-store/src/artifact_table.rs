@@ -11,7 +11,7 @@ use core_workcoord::id::SessionId;
 use core_workcoord::moment::Moment;
 
 use crate::disk_budget::{FileId, Standing};
-use crate::retention::{self, Promise, Retention};
+use crate::retention::{Promise, Rank, Retention};
 use crate::secret::{ArtifactId, Token};
 
 #[cfg(test)]
@@ -79,7 +79,8 @@ struct Content {
     size_bytes: u64,
     checksum: Checksum,
     facts: Facts,
-    artifacts: BTreeSet<ArtifactId>,
+    /// The dearest last, so that what the file is worth is known however many share it.
+    artifacts: BTreeSet<(Rank, ArtifactId)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -189,10 +190,15 @@ impl ArtifactTable {
         if matches!(entry.promise, Promise::Acknowledged { .. }) {
             return None;
         }
-        self.expiry.remove(&(entry.promise.until(&retention), id));
+        let before = entry.promise;
         entry.promise = Promise::Acknowledged { since: now };
-        self.expiry.insert((entry.promise.until(&retention), id));
-        let file = entry.file;
+        let (after, file) = (entry.promise, entry.file);
+        self.expiry.remove(&(before.until(&retention), id));
+        self.expiry.insert((after.until(&retention), id));
+        if let Some(content) = self.contents.get_mut(&file) {
+            content.artifacts.remove(&(before.rank(), id));
+            content.artifacts.insert((after.rank(), id));
+        }
         Some(Left::Needed(file, self.standing(file)?))
     }
 
@@ -211,7 +217,7 @@ impl ArtifactTable {
     /// The file has to yield: all its artifacts are gone, and which of them were waited for.
     pub(crate) fn forget(&mut self, file: FileId) -> Vec<(LostArtifact, bool)> {
         let Some(content) = self.drop_content(file) else { return Vec::new() };
-        let gone = content.artifacts.into_iter().filter_map(|id| {
+        let gone = content.artifacts.into_iter().filter_map(|(_, id)| {
             let entry = self.take(id)?;
             let waited = matches!(entry.promise, Promise::Announced { .. });
             Some((LostArtifact { id, session: entry.session }, waited))
@@ -275,7 +281,7 @@ impl ArtifactTable {
             artifacts.insert(id);
         }
         if let Some(content) = self.contents.get_mut(&file) {
-            content.artifacts.insert(id);
+            content.artifacts.insert((promise.rank(), id));
         }
     }
 
@@ -287,7 +293,7 @@ impl ArtifactTable {
             artifacts.remove(&id);
         }
         if let Some(content) = self.contents.get_mut(&entry.file) {
-            content.artifacts.remove(&id);
+            content.artifacts.remove(&(entry.promise.rank(), id));
         }
         Some(entry)
     }
@@ -302,8 +308,7 @@ impl ArtifactTable {
     }
 
     fn standing(&self, file: FileId) -> Option<Standing> {
-        let artifacts = &self.contents.get(&file)?.artifacts;
-        let promises = artifacts.iter().map(|id| self.artifacts[id].promise);
-        retention::standing(promises, &self.retention)
+        let (dearest, _) = self.contents.get(&file)?.artifacts.last()?;
+        Some(dearest.standing(&self.retention))
     }
 }

@@ -2,24 +2,26 @@
 //! their way, from where it broke off where the connection breaks. Trusts the address for nothing:
 //! no redirects, no proxies.
 
+use std::io;
 use std::time::Duration;
 
 use core_workcoord::artifact::Checksum;
 use core_workcoord::reconnect;
 use reqwest::header::{CONTENT_RANGE, ETAG, IF_RANGE, RANGE};
-use reqwest::{Client, Response, StatusCode, redirect};
+use reqwest::{Client, ClientBuilder, Response, StatusCode, redirect};
+use rustls::ClientConfig;
 use serde::{Deserialize, Serialize};
 use tokio::time;
 use tracing::debug;
 use url::Url;
 
-use crate::verify::{Mismatch, VerifiedArtifact, Verifier};
+use crate::verify::{Mismatch, Sink, VerifiedArtifact, VerifiedFile, Verifier};
 
 /// How artifacts are fetched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FetchConfig {
-    /// The largest artifact that is taken (4 GiB). It is held in memory.
+    /// The largest artifact that is taken (4 GiB).
     pub artifact_max_bytes: u64,
     /// A connection must be made this soon (2 s).
     pub connect_timeout: Duration,
@@ -75,6 +77,9 @@ pub enum FetchError {
     /// The bytes are not those that were announced.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
+    /// There is no place for it on this node's disk.
+    #[error("the artifact can't be kept")]
+    Disk(#[source] io::Error),
     /// The worker did not answer, or broke off, however often it was asked.
     #[error("the artifact can't be fetched")]
     Unreachable(#[source] reqwest::Error),
@@ -90,7 +95,16 @@ pub struct Fetcher {
 impl Fetcher {
     /// A fetcher without connections yet.
     pub fn new(config: FetchConfig) -> Result<Self, FetchError> {
-        let client = Client::builder()
+        Self::built(config, Client::builder())
+    }
+
+    /// A fetcher that trusts, and shows, the certificates of this configuration.
+    pub fn with_tls(config: FetchConfig, tls: ClientConfig) -> Result<Self, FetchError> {
+        Self::built(config, Client::builder().tls_backend_preconfigured(tls))
+    }
+
+    fn built(config: FetchConfig, builder: ClientBuilder) -> Result<Self, FetchError> {
+        let client = builder
             .redirect(redirect::Policy::none())
             .no_proxy()
             .http1_only()
@@ -110,17 +124,48 @@ impl Fetcher {
         size_bytes: u64,
         checksum: Checksum,
     ) -> Result<VerifiedArtifact, FetchError> {
+        let url = self.check(url, size_bytes)?;
+        let mut verifier = Verifier::in_memory(size_bytes, checksum);
+        self.attempts(&url, token, checksum, &mut verifier).await?;
+        // All there is, by the worker's own word: right or wrong, it stays that.
+        Ok(verifier.finish()?)
+    }
+
+    /// The same into a file without a name among the system's temporary files, for artifacts that
+    /// are too large to lie in memory whole.
+    pub async fn fetch_to_file(
+        &self,
+        url: &str,
+        token: &str,
+        size_bytes: u64,
+        checksum: Checksum,
+    ) -> Result<VerifiedFile, FetchError> {
+        let url = self.check(url, size_bytes)?;
+        let mut verifier = Verifier::in_file(size_bytes, checksum).map_err(FetchError::Disk)?;
+        self.attempts(&url, token, checksum, &mut verifier).await?;
+        verifier.finish().await?.map_err(FetchError::Disk)
+    }
+
+    fn check(&self, url: &str, size_bytes: u64) -> Result<Url, FetchError> {
         let limit_bytes = self.config.artifact_max_bytes;
         if size_bytes > limit_bytes {
             return Err(FetchError::TooLarge { size_bytes, limit_bytes });
         }
-        let url = check_url(url)?;
-        let mut verifier = Verifier::new(size_bytes, checksum);
+        check_url(url)
+    }
+
+    /// Asks until all is here, or there is no hope.
+    async fn attempts(
+        &self,
+        url: &Url,
+        token: &str,
+        checksum: Checksum,
+        verifier: &mut Verifier<impl Sink>,
+    ) -> Result<(), FetchError> {
         let mut failures = 0;
         loop {
-            let error = match self.attempt(&url, token, checksum, &mut verifier).await {
-                // All there is, by the worker's own word: right or wrong, it stays that.
-                Ok(()) => return Ok(verifier.finish()?),
+            let error = match self.attempt(url, token, checksum, verifier).await {
+                Ok(()) => return Ok(()),
                 Err(error @ FetchError::Unreachable(_)) => error,
                 // A worker that is overloaded or restarting may do better.
                 Err(error @ FetchError::Answer { status: 500.. }) => error,
@@ -143,7 +188,7 @@ impl Fetcher {
         url: &Url,
         token: &str,
         checksum: Checksum,
-        verifier: &mut Verifier,
+        verifier: &mut Verifier<impl Sink>,
     ) -> Result<(), FetchError> {
         let etag = format!("\"{checksum}\"");
         let mut request = self.client.get(url.clone()).bearer_auth(token);
@@ -153,7 +198,7 @@ impl Fetcher {
         }
         let mut response = request.send().await.map_err(FetchError::Unreachable)?;
         match response.status() {
-            StatusCode::OK => verifier.clear(),
+            StatusCode::OK => verifier.clear().map_err(FetchError::Disk)?,
             StatusCode::PARTIAL_CONTENT if starts_at(&response, have) => {}
             StatusCode::NOT_FOUND => return Err(FetchError::Gone),
             status => return Err(FetchError::Answer { status: status.as_u16() }),
@@ -167,6 +212,7 @@ impl Fetcher {
         }
         while let Some(piece) = response.chunk().await.map_err(FetchError::Unreachable)? {
             verifier.take(&piece)?;
+            verifier.put(&piece).await.map_err(FetchError::Disk)?;
         }
         Ok(())
     }

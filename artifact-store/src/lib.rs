@@ -49,7 +49,7 @@ pub use serve::ServeConfig;
 pub use spool::{ArtifactWriter, OpenArtifact, Spool, WorkTurn};
 use tokio::sync::mpsc;
 use tributary_catalog::Store;
-pub use verify::{Mismatch, VerifiedArtifact};
+pub use verify::{Mismatch, VerifiedArtifact, VerifiedFile};
 
 /// A worker's disk. Cheap to clone.
 #[derive(Clone, Debug)]

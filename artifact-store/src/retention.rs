@@ -41,31 +41,38 @@ impl Promise {
         }
     }
 
+    /// How dear it makes its file.
+    pub fn rank(self) -> Rank {
+        match self {
+            Self::Announced { since } => Rank { waits: true, since },
+            Self::Acknowledged { since } => Rank { waits: false, since },
+        }
+    }
+
     /// Whether it has ended.
     pub fn is_over(self, retention: &Retention, now: Moment) -> bool {
         self.until(retention) <= now
     }
 }
 
-/// How dear a file is that was promised to these owners; nothing if to none. Somebody who still
-/// waits counts for more than everybody who has it, and the latest for more than the others.
-pub fn standing(
-    promises: impl IntoIterator<Item = Promise>,
-    retention: &Retention,
-) -> Option<Standing> {
-    let mut announced = None;
-    let mut acknowledged = None;
-    for promise in promises {
-        match promise {
-            Promise::Announced { since } => announced = announced.max(Some(since)),
-            Promise::Acknowledged { since } => acknowledged = acknowledged.max(Some(since)),
+/// How dear a promise makes its file. Somebody who still waits counts for more than everybody who
+/// has it, and the latest for more than the others: of several the largest counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    waits: bool,
+    since: Moment,
+}
+
+impl Rank {
+    /// What a file is worth whose dearest promise this is.
+    pub fn standing(self, retention: &Retention) -> Standing {
+        let Self { waits, since } = self;
+        if waits {
+            Standing::Unacknowledged { since, until: since + retention.ttl }
+        } else {
+            Standing::Acknowledged { since, until: since + retention.ttl_after_ack }
         }
     }
-    if let Some(since) = announced {
-        return Some(Standing::Unacknowledged { since, until: since + retention.ttl });
-    }
-    let since = acknowledged?;
-    Some(Standing::Acknowledged { since, until: since + retention.ttl_after_ack })
 }
 
 #[cfg(test)]
@@ -90,7 +97,8 @@ mod tests {
             promises in prop::collection::vec(promise(), 0..6)
         ) {
             let waits = promises.iter().any(|p| matches!(p, Promise::Announced { .. }));
-            match standing(promises.iter().copied(), &RETENTION) {
+            let dearest = promises.iter().map(|p| p.rank()).max();
+            match dearest.map(|rank| rank.standing(&RETENTION)) {
                 None => prop_assert!(promises.is_empty()),
                 Some(Standing::Unacknowledged { until, .. }) => {
                     prop_assert!(waits);

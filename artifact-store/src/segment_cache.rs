@@ -279,13 +279,15 @@ impl SegmentCache {
 
 impl PinnedFile {
     /// What was read of it is damaged: nobody else is given this copy, and the next who wants the
-    /// file has it fetched anew. A file that is read in place stays as it is. Blocks.
-    pub fn distrust(&self) {
-        let Some(pin) = &self.pin else { return };
+    /// file has it fetched anew. False for a file that is read in place, which stays as it is.
+    /// Blocks.
+    pub fn distrust(&self) -> bool {
+        let Some(pin) = &self.pin else { return false };
         if self.disk.books().segments.forget(pin.file()) {
             self.disk.counters.segments_distrusted.one();
             self.disk.remove(pin.file());
         }
+        true
     }
 }
 
@@ -330,7 +332,8 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
         Ok(value) => value,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => unreachable!("nobody cancels it, and the runtime outlives its callers"),
+            // Nobody cancels it: the runtime ends, and with it the process. Nobody hears an answer.
+            Err(_) => std::future::pending().await,
         },
     }
 }

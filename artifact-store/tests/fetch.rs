@@ -3,6 +3,7 @@
 
 mod common;
 
+use std::io::Read as _;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +12,9 @@ use core_workcoord::artifact::Checksum;
 use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use tributary_artifact_store::{FetchConfig, FetchError, Fetcher, Mismatch, ServeConfig};
+use tributary_artifact_store::{
+    FetchConfig, FetchError, Fetcher, Mismatch, ServeConfig, VerifiedFile,
+};
 
 fn fetcher() -> Fetcher {
     let config = FetchConfig {
@@ -52,6 +55,12 @@ fn answer(head: &str, body: &[u8]) -> Vec<u8> {
     .concat()
 }
 
+fn read(artifact: &VerifiedFile) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    artifact.file().read_to_end(&mut bytes).unwrap();
+    bytes
+}
+
 fn sum(bytes: &[u8]) -> Checksum {
     Checksum(Sha256::digest(bytes).into())
 }
@@ -69,6 +78,9 @@ async fn what_was_announced_is_fetched_and_verified() {
     };
     let got = fetch(&token, announced.size_bytes, announced.checksum).await.unwrap();
     assert!(got.bytes() == &Bytes::from(bytes));
+    let (size, checksum) = (announced.size_bytes, announced.checksum);
+    let filed = fetcher.fetch_to_file(&announced.url, &token, size, checksum).await.unwrap();
+    assert!(read(&filed) == got.bytes().as_ref());
     let gone = fetch("wrong", announced.size_bytes, announced.checksum).await;
     assert!(matches!(gone, Err(FetchError::Gone)), "{gone:?}");
     for size in [announced.size_bytes - 1, announced.size_bytes + 1] {
@@ -111,6 +123,19 @@ async fn a_worker_that_starts_over_is_listened_to_from_the_start() {
     .await;
     let got = fetcher().fetch(&address, "t", 10, sum(b"0123456789")).await.unwrap();
     assert_eq!(got.bytes().len(), 10);
+}
+
+#[tokio::test]
+async fn into_a_file_too_it_is_taken_up_where_it_broke_or_from_the_start() {
+    for second in [
+        answer("206 Partial Content\nContent-Length: 5\nContent-Range: bytes 5-9/10", b"56789"),
+        answer("200 OK\nContent-Length: 10", b"0123456789"),
+    ] {
+        let (address, _asked) =
+            liar(vec![answer("200 OK\nContent-Length: 10", b"01234"), second]).await;
+        let got = fetcher().fetch_to_file(&address, "t", 10, sum(b"0123456789")).await.unwrap();
+        assert_eq!(read(&got), b"0123456789");
+    }
 }
 
 #[tokio::test]

@@ -188,3 +188,28 @@ proptest! {
         }
     }
 }
+
+/// Each step looked at every owner once, and so many owners took a minute.
+#[test]
+fn a_file_that_many_share_costs_each_of_them_no_more_than_the_first() {
+    let mut table = ArtifactTable::new(RETENTION);
+    let file = file_ids(1)[0];
+    let key = ReuseKey([1; 32]);
+    let first = artifact();
+    table.commit(file, key, first, SessionId(1), at(0));
+    let mut owners = vec![first.id];
+    for ms in 1..=30_000 {
+        let id = ArtifactId::draw();
+        let (_, _, standing) = table.reuse(key, id, SessionId(1), at(ms)).unwrap();
+        assert_eq!(standing, Promise::Announced { since: at(ms) }.rank().standing(&RETENTION));
+        owners.push(id);
+    }
+    // While the first still waits, that counts, however many have it.
+    let waits = Promise::Announced { since: at(0) }.rank().standing(&RETENTION);
+    for id in owners.drain(1..).rev() {
+        let left = table.acknowledge(id, at(30_001)).unwrap();
+        assert_eq!(left, Left::Needed(file, table.standing(file).unwrap()));
+    }
+    assert_eq!(table.standing(file), Some(waits));
+    assert_eq!(table.expire(at(40_000)).unclaimed, [file]);
+}
