@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use core_workcoord::id::{RunId, SessionId};
 pub use core_workcoord::intake::DiskReport;
+use tributary_process::metrics::Text;
 
 /// The store's own name for an artifact: the end of its URL. Made by the store, never by a peer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,5 +74,5 @@ pub trait Artifacts: Send + Sync + 'static {
     fn disk(&self) -> DiskReport;
 
     /// Everything else there is to see, for `/metrics`.
-    fn measure(&self, metrics: &mut crate::metrics::Text);
+    fn measure(&self, metrics: &mut Text);
 }

@@ -1,24 +1,25 @@
 //! What can be configured of a worker. Every knob is said once, here: meaning, default, and what
-//! raising it costs. `load` reads file, environment and flags; `print` writes the result down.
+//! raising it costs. How it is read from file, environment and flags is left to `process`.
 
-mod knob;
-mod load;
-mod print;
-mod span;
+mod disk;
+mod limits;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use core_workcoord::config::{BadConfig, IntakeConfig};
 use core_workcoord::id::{BadId, WorkerId};
-use knob::knobs;
-pub use knob::{Kind, Knob, Typed};
-pub use load::{ConfigError, Settings, load};
-use serde::{Deserialize, Serialize};
-pub use span::{BadSpan, Span};
-
-/// What the names of environment variables begin with.
-pub const VARIABLE_PREFIX: &str = "TRIBUTARY_WORKER_";
+pub use disk::{DiskKnobs, DownloadKnobs};
+pub use limits::LimitKnobs;
+use tributary_artifact_store::DiskConfig;
+pub use tributary_process::config::Span;
+use tributary_process::config::{Configured, OutOfRange, within};
+use tributary_process::host::host_name;
+pub use tributary_process::http::HttpConfig;
+use tributary_process::knobs;
+pub use tributary_process::logs::LogConfig;
+pub use tributary_process::tls::{BadTls, TlsConfig};
+pub use tributary_process::traces::{BadTraces, TracesConfig};
 
 /// The most threads that are started for leaves.
 const SLOTS_MAX: u32 = 4_096;
@@ -26,20 +27,9 @@ const SLOTS_MAX: u32 = 4_096;
 /// The lowest priority Linux knows.
 const NICE_MAX: u8 = 19;
 
-/// How log lines look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    /// For people.
-    #[default]
-    Text,
-    /// One JSON object a line, for programs.
-    Json,
-}
-
 knobs! {
     /// Everything that can be configured of a worker.
-    WorkerConfig in "" {
+    WorkerConfig {
         /// The worker's name, stable over restarts, so that affinity and cache survive (default: the
         /// name of the host).
         worker_id: Option<String> = None,
@@ -47,8 +37,9 @@ knobs! {
         grpc: SocketAddr = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 9470),
         /// Where artifacts, /metrics and the probes are served (default 0.0.0.0:9471).
         http: SocketAddr = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 9471),
-        /// How API nodes reach the HTTP port, as http://host:port (default: the address it listens
-        /// at, with the name of the host where that is every address).
+        /// How API nodes reach the HTTP port, as http://host:port, or https:// with TLS, which needs
+        /// a name that the certificate has (default: the address it listens at, with the name of the
+        /// host where that is every address).
         advertise: Option<String> = None,
         /// The object store with the segments: s3://bucket/prefix or file:///path (default: none).
         store: Option<String> = None,
@@ -65,18 +56,28 @@ knobs! {
         control: ControlConfig,
         /// The HTTP port.
         serving: HttpConfig,
+        /// TLS of both ports.
+        tls: TlsConfig,
         /// Finished artifacts.
         artifacts: ArtifactConfig,
+        /// The disk: one budget for artifacts and cached segments.
+        disk: DiskKnobs,
+        /// Downloads of segments.
+        download: DownloadKnobs,
+        /// Limits of one leaf, whatever an API node asks: the smaller one counts.
+        limits: LimitKnobs,
         /// Leaving.
         drain: DrainConfig,
         /// Log lines.
         log: LogConfig,
+        /// Traces.
+        traces: TracesConfig,
     }
 }
 
 knobs! {
     /// Running leaves.
-    ExecutionConfig in "execution" {
+    ExecutionConfig {
         /// Leaves that run at once, each on a thread of its own (default 0: as many as cores). More:
         /// memory, and each leaf takes longer.
         slots: u32 = 0,
@@ -92,7 +93,7 @@ knobs! {
 
 knobs! {
     /// Control streams.
-    ControlConfig in "control" {
+    ControlConfig {
         /// Heartbeats are sent at least this often (default 1s). Longer: dead links are noticed
         /// later.
         heartbeat_interval: Span = Span::seconds(1),
@@ -112,29 +113,15 @@ knobs! {
         /// HTTP/2 pings go out this often on a quiet connection (default 10s). Longer: connections
         /// that died without a word are held for longer.
         keepalive_interval: Span = Span::seconds(10),
-        /// A connection whose ping is not answered this soon is closed (default 5s).
+        /// A connection whose ping is not answered this soon is closed (default 5s). Longer: as
+        /// above.
         keepalive_timeout: Span = Span::seconds(5),
     }
 }
 
 knobs! {
-    /// The HTTP port.
-    HttpConfig in "serving" {
-        /// Connections at once; further ones wait (default 1024). More: file descriptors, and memory
-        /// for what is being sent.
-        max_connections: u32 = 1024,
-        /// A request's head must be there this soon (default 10s). Longer: connections that say
-        /// nothing are held for longer.
-        request_timeout: Span = Span::seconds(10),
-        /// A peer must take something of what is sent to it this soon (default 30s). Longer: peers
-        /// that stopped reading hold a connection and a file for longer.
-        write_timeout: Span = Span::seconds(30),
-    }
-}
-
-knobs! {
     /// Finished artifacts.
-    ArtifactConfig in "artifacts" {
+    ArtifactConfig {
         /// An artifact that nobody acknowledged is kept this long (default 10m). Longer: disk.
         ttl: Span = Span::seconds(600),
         /// An acknowledged artifact is kept this long (default 30s). Longer: disk.
@@ -147,23 +134,12 @@ knobs! {
 
 knobs! {
     /// Leaving.
-    DrainConfig in "drain" {
+    DrainConfig {
         /// A drain ends after this long, done or not (default 5m). Longer: a stuck API node keeps
         /// the worker from leaving for longer. Keep it below the time the platform gives.
         timeout: Span = Span::seconds(300),
         /// Whether POST /drain on the HTTP port drains, as SIGTERM does (default true).
         over_http: bool = true,
-    }
-}
-
-knobs! {
-    /// Log lines.
-    LogConfig in "log" {
-        /// How they look: text or json (default text).
-        format: LogFormat = LogFormat::Text,
-        /// Which are written: error, warn, info, debug or trace, also by module, as in
-        /// info,tributary_worker=debug (default info). More: at debug some lines for each work item.
-        filter: String = "info".into(),
     }
 }
 
@@ -180,38 +156,28 @@ pub enum BadWorkerConfig {
     #[error("store and data_dir are both given; one of them is needed")]
     TwoStores,
     /// A value outside its range.
-    #[error("{knob} must be from {from} to {to}")]
-    Range {
-        /// Which knob.
-        knob: &'static str,
-        /// The least it may be.
-        from: u64,
-        /// The most it may be.
-        to: u64,
-    },
+    #[error(transparent)]
+    Range(#[from] OutOfRange),
+    /// TLS is given in part.
+    #[error(transparent)]
+    Tls(#[from] BadTls),
+    /// Traces can't be sent like this.
+    #[error(transparent)]
+    Traces(#[from] BadTraces),
+    /// Knobs of the disk that contradict each other, or a senseless one.
+    #[error("disk, download or artifacts: {0}")]
+    Disk(String),
     /// The advertised URL is none.
     #[error("advertise must be http://host:port or https://host:port without a path, not {0:?}")]
     Advertise(String),
 }
 
-impl WorkerConfig {
-    /// Every knob there is, in the order they are printed.
-    pub fn knobs() -> impl Iterator<Item = &'static Knob> {
-        [
-            Self::KNOBS,
-            ExecutionConfig::KNOBS,
-            ControlConfig::KNOBS,
-            HttpConfig::KNOBS,
-            ArtifactConfig::KNOBS,
-            DrainConfig::KNOBS,
-            LogConfig::KNOBS,
-        ]
-        .into_iter()
-        .flatten()
-    }
+impl Configured for WorkerConfig {
+    const WHAT: &'static str = "a worker";
+    const VARIABLE_PREFIX: &'static str = "TRIBUTARY_WORKER_";
+    type Bad = BadWorkerConfig;
 
-    /// Checks everything that can be checked without looking at the machine.
-    pub fn check(&self) -> Result<(), BadWorkerConfig> {
+    fn check(&self) -> Result<(), BadWorkerConfig> {
         if let Some(name) = &self.worker_id {
             WorkerId::new(name)?;
         }
@@ -223,33 +189,28 @@ impl WorkerConfig {
         {
             return Err(BadWorkerConfig::Advertise(url.clone()));
         }
-        let control = &self.control;
-        let hour = 3_600_000;
-        for (knob, value, from, to) in [
-            ("execution.slots", self.execution.slots.into(), 0, SLOTS_MAX.into()),
-            ("execution.nice", self.execution.nice.into(), 0, NICE_MAX.into()),
-            ("control.max_connections", control.max_connections.into(), 1, 1 << 20),
-            ("serving.max_connections", self.serving.max_connections.into(), 1, 1 << 20),
-            ("serving.request_timeout (ms)", millis(self.serving.request_timeout), 100, hour),
-            ("serving.write_timeout (ms)", millis(self.serving.write_timeout), 100, hour),
-            ("control.send_queue", control.send_queue.into(), 16, 65_536),
-            ("control.keepalive_interval (ms)", millis(control.keepalive_interval), 100, hour),
-            ("control.keepalive_timeout (ms)", millis(control.keepalive_timeout), 100, hour),
-            (
-                "artifacts.disk_report_interval (ms)",
-                millis(self.artifacts.disk_report_interval),
-                10,
-                60_000,
-            ),
-        ] {
-            if !(from..=to).contains(&value) {
-                return Err(BadWorkerConfig::Range { knob, from, to });
-            }
-        }
+        let (control, hour) = (&self.control, 3_600_000);
+        within("execution.slots", self.execution.slots.into(), 0, SLOTS_MAX.into())?;
+        within("execution.nice", self.execution.nice.into(), 0, NICE_MAX.into())?;
+        within("control.max_connections", control.max_connections.into(), 1, 1 << 20)?;
+        within("control.send_queue", control.send_queue.into(), 16, 65_536)?;
+        let interval = control.keepalive_interval.as_millis();
+        within("control.keepalive_interval (ms)", interval, 100, hour)?;
+        let timeout = control.keepalive_timeout.as_millis();
+        within("control.keepalive_timeout (ms)", timeout, 100, hour)?;
+        let interval = self.artifacts.disk_report_interval.as_millis();
+        within("artifacts.disk_report_interval (ms)", interval, 10, 60_000)?;
+        self.serving.check()?;
+        self.tls.check()?;
+        self.traces.check()?;
+        let disk = self.disk_config(PathBuf::new());
+        disk.check().map_err(|error| BadWorkerConfig::Disk(error.to_string()))?;
         self.intake().check()?;
         Ok(())
     }
+}
 
+impl WorkerConfig {
     /// How many leaves run at once: what is configured, or one for each core.
     pub fn slots(&self) -> u32 {
         match self.execution.slots {
@@ -269,10 +230,13 @@ impl WorkerConfig {
 
     /// Where API nodes find artifacts, given where the HTTP port really is.
     pub fn artifact_base_url(&self, http: SocketAddr) -> String {
+        let scheme = if self.tls.is_on() { "https" } else { "http" };
         let base = match &self.advertise {
             Some(url) => url.trim_end_matches('/').to_owned(),
-            None if http.ip().is_unspecified() => format!("http://{}:{}", host_name(), http.port()),
-            None => format!("http://{http}"),
+            None if http.ip().is_unspecified() => {
+                format!("{scheme}://{}:{}", host_name(), http.port())
+            }
+            None => format!("{scheme}://{http}"),
         };
         format!("{base}/artifacts/")
     }
@@ -284,6 +248,11 @@ impl WorkerConfig {
             std::env::temp_dir().join(format!("tributary-{name}"))
         };
         self.cache_dir.clone().unwrap_or_else(default)
+    }
+
+    /// The part that the disk is run by, in this folder.
+    pub fn disk_config(&self, folder: PathBuf) -> DiskConfig {
+        disk::disk_config(folder, &self.artifacts, &self.disk, &self.download)
     }
 
     /// The part that the intake decides by.
@@ -302,10 +271,6 @@ impl WorkerConfig {
     }
 }
 
-fn millis(span: Span) -> u64 {
-    u64::try_from(span.get().as_millis()).unwrap_or(u64::MAX)
-}
-
 /// `http://host:port`, so that an artifact's URL can be put together by joining texts.
 fn is_base_url(url: &str) -> bool {
     let url = url.strip_suffix('/').unwrap_or(url);
@@ -316,23 +281,26 @@ fn is_base_url(url: &str) -> bool {
     })
 }
 
-fn host_name() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    if name.is_empty() { "localhost".into() } else { name }
-}
-
 #[cfg(test)]
 mod tests {
+    use tributary_process::config::Section;
+
     use super::*;
 
     #[test]
     fn the_defaults_make_sense_and_every_knob_says_what_it_is() {
         WorkerConfig::default().check().unwrap();
-        for knob in WorkerConfig::knobs() {
-            let about = knob.about.join(" ");
-            assert!(about.contains("(default"), "{} does not name its default", knob.key());
-            assert!(about.ends_with('.'), "{}", knob.key());
+        for setting in WorkerConfig::settings() {
+            let about = setting.knob.about.join(" ");
+            assert!(about.contains("(default"), "{} does not name its default", setting.key());
+            assert!(about.ends_with('.'), "{}", setting.key());
         }
+        let variables = WorkerConfig::settings().map(|setting| setting.variable(""));
+        let mut variables: Vec<_> = variables.collect();
+        let all = variables.len();
+        variables.sort_unstable();
+        variables.dedup();
+        assert_eq!(variables.len(), all, "two knobs have the same variable");
     }
 
     #[test]
@@ -349,6 +317,11 @@ mod tests {
         assert_eq!(
             refused(|config| config.execution.nice = 20),
             "execution.nice must be from 0 to 19"
+        );
+        assert_eq!(
+            refused(|config| config.disk.low_percent = 95),
+            "disk, download or artifacts: bad disk setting: low_percent must be less than \
+             high_percent, and that 100 or less"
         );
         let two = refused(|config| {
             config.store = Some("s3://bucket".into());
@@ -370,6 +343,9 @@ mod tests {
         assert_eq!(url, "http://127.0.0.1:81/artifacts/");
         let url = config.artifact_base_url("0.0.0.0:81".parse().unwrap());
         assert_eq!(url, format!("http://{}:81/artifacts/", host_name()));
+        config.tls.cert = Some("cert.pem".into());
+        let url = config.artifact_base_url("127.0.0.1:81".parse().unwrap());
+        assert_eq!(url, "https://127.0.0.1:81/artifacts/");
         config.advertise = Some("https://worker-3.pool:443/".into());
         let url = config.artifact_base_url("0.0.0.0:81".parse().unwrap());
         assert_eq!(url, "https://worker-3.pool:443/artifacts/");

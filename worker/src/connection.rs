@@ -12,12 +12,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::{Connected, TcpConnectInfo};
 use tracing::{debug, warn};
+use tributary_process::port::Port;
 
 /// How long to wait after a failure to accept: usually for want of file descriptors, which come
 /// back when somebody leaves.
@@ -56,31 +57,42 @@ impl Connections {
         Arc::new(Self { limit, patience, table, refused: AtomicU64::new(0) })
     }
 
-    /// Accepts connections until nobody takes them any more.
-    pub(crate) fn accept(
+    /// Accepts connections until nobody takes them any more. Each is greeted by itself before it is
+    /// handed on, within the time that a stream must be opened in.
+    pub(crate) fn accept<P: Port>(
         self: Arc<Self>,
-        listener: TcpListener,
-    ) -> ReceiverStream<io::Result<Wire>> {
+        port: P,
+    ) -> ReceiverStream<io::Result<Wire<P::Stream>>> {
         let (give, take) = mpsc::channel(1);
         tokio::spawn(async move {
+            // Dropped with this task, so that no greeting outlives the port. There are no more of
+            // them than places.
+            let mut greeting = JoinSet::new();
             loop {
+                while greeting.try_join_next().is_some() {}
                 let accepted = tokio::select! {
-                    accepted = listener.accept() => accepted,
+                    accepted = port.accept() => accepted,
                     () = give.closed() => return,
                 };
-                let wire = match accepted {
-                    Ok((stream, peer)) => self.admit(stream, peer),
+                let (arrival, place) = match accepted {
+                    Ok((arrival, peer)) => match self.admit(peer) {
+                        Some(place) => (arrival, place),
+                        None => continue,
+                    },
                     Err(error) => {
                         warn!(%error, "a connection could not be accepted");
                         tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
-                        None
+                        continue;
                     }
                 };
-                if let Some(wire) = wire
-                    && give.send(Ok(wire)).await.is_err()
-                {
-                    return;
-                }
+                let (give, patience) = (give.clone(), self.patience);
+                greeting.spawn(async move {
+                    match P::greet(arrival, patience).await {
+                        // Where nobody takes it, the port is closing.
+                        Ok(stream) => drop(give.send(Ok(Wire::new(stream, place))).await),
+                        Err(error) => debug!(peer = %place.peer, %error, "no handshake"),
+                    }
+                });
             }
         });
         ReceiverStream::new(take)
@@ -103,24 +115,16 @@ impl Connections {
         self.refused.load(Ordering::Relaxed)
     }
 
-    fn admit(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr) -> Option<Wire> {
+    fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<Place> {
         let mut table = self.lock();
         if table.len() >= self.limit {
             self.refused.fetch_add(1, Ordering::Relaxed);
             debug!(%peer, "a connection too many was refused");
             return None;
         }
-        // Answers are small and wanted at once.
-        if let Err(error) = stream.set_nodelay(true) {
-            debug!(%peer, %error, "a connection was over before it began");
-            return None;
-        }
         let connection = Arc::new(Connection::default());
         table.insert(peer, Arc::clone(&connection));
-        let watch = Arc::clone(&connection).watch(peer, self.patience);
-        tokio::spawn(watch);
-        let cut = Box::pin(connection.cut.clone().cancelled_owned());
-        Some(Wire { stream, peer, connection, connections: Arc::clone(self), cut })
+        Some(Place { peer, connection, connections: Arc::clone(self) })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Arc<Connection>>> {
@@ -162,16 +166,14 @@ impl Drop for Hold {
     }
 }
 
-/// A connection's bytes.
-pub(crate) struct Wire {
-    stream: TcpStream,
+/// A connection's place among the others, from the first byte of a handshake on.
+struct Place {
     peer: SocketAddr,
     connection: Arc<Connection>,
     connections: Arc<Connections>,
-    cut: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-impl Drop for Wire {
+impl Drop for Place {
     fn drop(&mut self) {
         // Also ends the task that watches it.
         self.connection.cut.cancel();
@@ -179,15 +181,33 @@ impl Drop for Wire {
     }
 }
 
-impl Connected for Wire {
-    type ConnectInfo = TcpConnectInfo;
+/// A connection's bytes.
+pub(crate) struct Wire<S> {
+    stream: S,
+    place: Place,
+    cut: Pin<Box<WaitForCancellationFutureOwned>>,
+}
 
-    fn connect_info(&self) -> TcpConnectInfo {
-        TcpConnectInfo { local_addr: self.stream.local_addr().ok(), remote_addr: Some(self.peer) }
+impl<S> Wire<S> {
+    /// From here on it must have a stream.
+    fn new(stream: S, place: Place) -> Self {
+        let connection = &place.connection;
+        tokio::spawn(Arc::clone(connection).watch(place.peer, place.connections.patience));
+        let cut = Box::pin(connection.cut.clone().cancelled_owned());
+        Self { stream, place, cut }
     }
 }
 
-impl AsyncRead for Wire {
+impl<S> Connected for Wire<S> {
+    type ConnectInfo = TcpConnectInfo;
+
+    fn connect_info(&self) -> TcpConnectInfo {
+        // Nobody asks for the address on this side.
+        TcpConnectInfo { local_addr: None, remote_addr: Some(self.place.peer) }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Wire<S> {
     /// Fails once the connection is cut. HTTP/2 always reads, so writes need not look.
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -201,7 +221,7 @@ impl AsyncRead for Wire {
     }
 }
 
-impl AsyncWrite for Wire {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Wire<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -12,6 +12,8 @@ use tokio::runtime::Builder;
 use tokio::sync::{mpsc, oneshot};
 use tonic::transport::Server;
 use tracing::{error, warn};
+use tributary_process::port::{Port, TcpPort};
+use tributary_process::tls::ServerTls;
 use tributary_proto::server::routes;
 
 use crate::artifacts::Artifacts;
@@ -34,7 +36,6 @@ const HEADERS_MAX_BYTES: u32 = 16 << 10;
 
 /// What the control port needs.
 pub(crate) struct Control {
-    pub(crate) listener: TcpListener,
     pub(crate) config: ControlConfig,
     pub(crate) artifacts: Arc<dyn Artifacts>,
     pub(crate) connections: Arc<Connections>,
@@ -46,25 +47,31 @@ pub(crate) struct Control {
 impl Control {
     /// Starts the thread. The answer comes when the worker has drained: whether nothing was cut
     /// short.
-    pub(crate) fn start(self) -> io::Result<oneshot::Receiver<bool>> {
+    pub(crate) fn start(
+        self,
+        listener: TcpListener,
+        tls: Option<ServerTls>,
+    ) -> io::Result<oneshot::Receiver<bool>> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let (tell_ended, ended) = oneshot::channel();
         thread::Builder::new().name("control".into()).spawn(move || {
-            let clean = runtime.block_on(self.serve());
+            let clean = runtime.block_on(async {
+                match tokio::net::TcpListener::from_std(listener) {
+                    Ok(listener) => self.serve(TcpPort::new(listener, tls)).await,
+                    Err(error) => {
+                        error!(%error, "the control port can't be served");
+                        false
+                    }
+                }
+            });
             // Whoever started the worker may have gone.
             let _ = tell_ended.send(clean);
         })?;
         Ok(ended)
     }
 
-    async fn serve(self) -> bool {
-        let listener = match tokio::net::TcpListener::from_std(self.listener) {
-            Ok(listener) => listener,
-            Err(error) => {
-                error!(%error, "the control port can't be served");
-                return false;
-            }
-        };
+    /// Serves streams until the worker has drained. Gives whether nothing was cut short.
+    pub(crate) async fn serve(self, port: impl Port) -> bool {
         let reception = Reception {
             events: self.tell,
             artifacts: self.artifacts,
@@ -80,7 +87,7 @@ impl Control {
             .max_frame_size(FRAME_MAX_BYTES)
             .http2_max_header_list_size(HEADERS_MAX_BYTES)
             .add_routes(routes(reception))
-            .serve_with_incoming_shutdown(self.connections.accept(listener), async {
+            .serve_with_incoming_shutdown(self.connections.accept(port), async {
                 // A dropped sender means the same.
                 drop(drained.await);
             });

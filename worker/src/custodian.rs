@@ -1,13 +1,13 @@
-//! A thread that tells the artifact store what is not needed any more, so that a slow disk delays
-//! nobody who has to answer. Order is kept.
+//! Tells the artifact store what is not needed any more, on a thread of its own, so that a slow disk
+//! delays nobody who has to answer. Order is kept.
 
 use std::io;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use core_workcoord::id::SessionId;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::artifacts::{ArtifactId, Artifacts, Holder};
 
@@ -15,7 +15,7 @@ use crate::artifacts::{ArtifactId, Artifacts, Holder};
 pub(crate) struct Custodian {
     /// Without a limit of its own: each artifact is acknowledged and released at most once, and
     /// each session dismissed once, so there are never more orders than there were artifacts.
-    orders: mpsc::Sender<Order>,
+    orders: mpsc::UnboundedSender<Order>,
     done: oneshot::Receiver<()>,
 }
 
@@ -25,23 +25,41 @@ enum Order {
     Dismiss(SessionId),
 }
 
+impl Order {
+    fn carry_out(self, artifacts: &dyn Artifacts) {
+        match self {
+            Self::Acknowledge(artifact, holder) => artifacts.acknowledge(&artifact, holder),
+            Self::Release(artifact, holder) => artifacts.release(&artifact, holder),
+            Self::Dismiss(session) => artifacts.dismiss(session),
+        }
+    }
+}
+
 impl Custodian {
     pub(crate) fn start(artifacts: Arc<dyn Artifacts>) -> io::Result<Self> {
-        let (orders, taken) = mpsc::channel();
+        let (orders, mut taken) = mpsc::unbounded_channel::<Order>();
         let (tell_done, done) = oneshot::channel::<()>();
         thread::Builder::new().name("custodian".into()).spawn(move || {
-            for order in taken {
-                match order {
-                    Order::Acknowledge(artifact, holder) => {
-                        artifacts.acknowledge(&artifact, holder);
-                    }
-                    Order::Release(artifact, holder) => artifacts.release(&artifact, holder),
-                    Order::Dismiss(session) => artifacts.dismiss(session),
-                }
+            while let Some(order) = taken.blocking_recv() {
+                order.carry_out(&*artifacts);
             }
             drop(tell_done);
         })?;
         Ok(Self { orders, done })
+    }
+
+    /// One whose store never waits: orders are carried out on this runtime.
+    pub(crate) fn on_this_runtime(artifacts: Arc<dyn Artifacts>) -> Self {
+        let (orders, mut taken) = mpsc::unbounded_channel::<Order>();
+        let (tell_done, done) = oneshot::channel::<()>();
+        // Ends when the custodian is dropped, and with its runtime.
+        tokio::spawn(async move {
+            while let Some(order) = taken.recv().await {
+                order.carry_out(&*artifacts);
+            }
+            drop(tell_done);
+        });
+        Self { orders, done }
     }
 
     pub(crate) fn acknowledge(&self, artifact: ArtifactId, holder: Holder) {

@@ -6,7 +6,7 @@ mod figures;
 mod tell;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use core_workcoord::artifact::Artifact;
 use core_workcoord::id::{RunId, SessionId, WorkId};
@@ -17,6 +17,7 @@ pub(crate) use figures::{Figures, View};
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 use tracing::{info, warn};
+use tributary_process::clock::{Clock, unix_nanos};
 use tributary_proto::lanes::NotSent;
 
 use crate::artifacts::ArtifactId;
@@ -55,7 +56,7 @@ pub(crate) enum Event {
 /// The owner of the intake.
 pub(crate) struct Desk {
     intake: Intake,
-    begun: Instant,
+    clock: Clock,
     artifact_base_url: String,
     slots: Slots,
     custodian: Custodian,
@@ -77,7 +78,7 @@ impl Desk {
     ) -> Self {
         Self {
             intake,
-            begun: Instant::now(),
+            clock: Clock::start(),
             artifact_base_url,
             slots,
             custodian,
@@ -94,10 +95,10 @@ impl Desk {
     pub(crate) async fn serve(mut self, mut events: mpsc::Receiver<Event>) -> (bool, Custodian) {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
-            let due = self.intake.poll_timeout().map(|at| self.instant(at));
+            let (clock, due) = (self.clock, self.intake.poll_timeout());
             tokio::select! {
                 biased;
-                () = sleep_until(due) => self.step(Input::Tick),
+                () = clock.sleep_until(due) => self.step(Input::Tick),
                 taken = events.recv_many(&mut batch, BATCH) => {
                     if taken == 0 {
                         // Nobody is left who could tell anything.
@@ -280,25 +281,6 @@ impl Desk {
     }
 
     fn now(&self) -> Moment {
-        Moment::ZERO + self.begun.elapsed()
+        self.clock.now()
     }
-
-    fn instant(&self, at: Moment) -> Instant {
-        // A moment beyond what the clock can tell is further away than any timer sleeps.
-        let far = Duration::from_secs(86_400);
-        let span = at.since(Moment::ZERO);
-        self.begun.checked_add(span).unwrap_or_else(|| Instant::now() + far)
-    }
-}
-
-async fn sleep_until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due.into()).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn unix_nanos() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

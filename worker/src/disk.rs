@@ -11,9 +11,9 @@ use core_workcoord::intake::DiskReport;
 use core_workcoord::moment::Moment;
 use tokio::sync::mpsc;
 use tributary_artifact_store::{ArtifactId as SpoolId, LostArtifacts, WorkerDisk};
+use tributary_process::metrics::Text;
 
 use crate::artifacts::{ArtifactId, Artifacts, Holder};
-use crate::metrics::Text;
 
 /// Expired artifacts are looked for this often.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -96,32 +96,62 @@ impl Artifacts for DiskArtifacts {
         self.disk.report()
     }
 
+    /// What the desk does not know: it tells of bytes, acknowledgements and losses itself.
     fn measure(&self, text: &mut Text) {
         let figures = self.disk.figures();
-        let gauges = [
-            ("spool_bytes", "Bytes of artifacts on disk.", figures.spool_bytes),
-            ("cache_bytes", "Bytes of cached segments on disk.", figures.cache_bytes),
-            ("free_bytes", "Bytes the disk has free.", figures.free_bytes),
-            ("budget_bytes", "The budget of spool and cache together.", figures.capacity_bytes),
+        for (name, help, value) in [
+            (
+                "budget_bytes",
+                "The budget of artifacts and cached segments.",
+                figures.capacity_bytes,
+            ),
             ("artifacts", "Artifacts that can be fetched.", figures.artifacts),
             ("cached_segment_files", "Segment files on disk.", figures.segments),
             ("index_memory_bytes", "Indexes of segments in memory.", figures.index_bytes),
-        ];
-        for (name, help, value) in gauges {
-            text.gauge(&format!("tributary_worker_{name}"), help, value);
+        ] {
+            text.gauge(name, help, value);
         }
         let counts = figures.counts;
-        let counters = [
-            ("artifacts_committed", "Artifacts made.", counts.artifacts_committed),
-            ("artifacts_reused", "Work answered from an artifact.", counts.artifacts_reused),
-            ("artifacts_acknowledged", "Artifacts fetched.", counts.artifacts_acknowledged),
-            ("artifacts_expired", "Artifacts whose time was up.", counts.artifacts_expired),
-            ("artifacts_lost", "Artifacts evicted before the fetch.", counts.artifacts_lost),
-            ("artifacts_served", "Requests answered with bytes.", counts.artifacts_served),
-            ("artifacts_refused", "Requests with a wrong name or token.", counts.artifacts_refused),
-        ];
-        for (name, help, value) in counters {
-            text.counter(&format!("tributary_worker_{name}_total"), help, value);
+        for (name, help, value) in [
+            ("artifacts_committed_total", "Artifacts made.", counts.artifacts_committed),
+            (
+                "artifacts_abandoned_total",
+                "Artifacts begun and given up.",
+                counts.artifacts_abandoned,
+            ),
+            ("artifacts_served_total", "Requests answered with bytes.", counts.artifacts_served),
+            ("artifact_bytes_served_total", "Bytes of those.", counts.artifact_bytes_served),
+            (
+                "artifacts_refused_total",
+                "Requests with a wrong name or token.",
+                counts.artifacts_refused,
+            ),
+            ("segment_hits_total", "Segment files found on disk.", counts.segment_hits),
+            ("segment_misses_total", "Segment files downloaded.", counts.segment_misses),
+            ("segments_evicted_total", "Segment files that had to yield.", counts.segments_evicted),
+            (
+                "segments_distrusted_total",
+                "Damaged segment files thrown away.",
+                counts.segments_distrusted,
+            ),
+            ("download_bytes_total", "Bytes downloaded.", counts.segment_bytes_downloaded),
+            ("download_retries_total", "Requests repeated.", counts.segment_retries),
+            (
+                "download_resumes_total",
+                "Downloads that went on where one had stopped.",
+                counts.segment_resumes,
+            ),
+            (
+                "download_milliseconds_total",
+                "Time spent downloading, summed over files.",
+                counts.segment_download_ms,
+            ),
+            ("index_hits_total", "Indexes found in memory.", counts.index_hits),
+            ("index_misses_total", "Indexes that had to be read.", counts.index_misses),
+            ("disk_full_total", "Times the disk itself had no room.", counts.disk_full),
+            ("budget_full_total", "Times the budget had no room.", counts.budget_full),
+        ] {
+            text.counter(name, help, value);
         }
     }
 }

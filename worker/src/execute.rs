@@ -10,6 +10,7 @@ use core_workcoord::artifact::Checksum;
 use core_workcoord::id::{RunId, SessionId};
 use core_workcoord::message::{AssignWork, Failure};
 use tokio::sync::Notify;
+use tributary_process::metrics::Text;
 
 use crate::artifacts::ArtifactId;
 
@@ -19,6 +20,9 @@ pub trait Execute: Send + Sync + 'static {
     /// within milliseconds with any failure and leaves nothing behind. A panic is a failure of this
     /// run alone.
     fn run(&self, work: &Assignment, cancel: &Cancel) -> Result<Finished, Failure>;
+
+    /// What there is to see of its runs beside what the worker sees itself, for `/metrics`.
+    fn measure(&self, _metrics: &mut Text) {}
 }
 
 /// One attempt at a work item.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use core_workcoord::intake::Snapshot;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::Connections;
@@ -25,6 +26,11 @@ impl Handle {
     pub async fn drain(&self) {
         // Where the desk is gone, the worker has drained.
         drop(self.events.send(Event::Drain).await);
+    }
+
+    /// What it does and holds; `None` where the desk does not say.
+    pub async fn snapshot(&self) -> Option<Snapshot> {
+        self.look().await.map(|view| view.snapshot)
     }
 
     /// How things are; `None` where the desk does not say.

@@ -1,42 +1,32 @@
 //! The HTTP port: probes, metrics, the request to drain, and whatever routes the artifact store
-//! brings. Bounded: so many connections, a request must come in time, and what is sent must be
-//! taken in time.
+//! brings. How connections are bounded is left to `process`.
 
-mod patience;
-
-use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use patience::Patient;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tracing::{debug, warn};
+use tracing::warn;
+use tributary_process::metrics::{CONTENT_TYPE, Text};
+use tributary_process::tls::ServerTls;
 
 use crate::artifacts::Artifacts;
-use crate::config::HttpConfig;
 use crate::desk::View;
+use crate::execute::Execute;
 use crate::handle::Handle;
-use crate::metrics::{self, Text};
-
-/// How long to wait after a failure to accept, usually for want of file descriptors.
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(50);
+use crate::metrics::{self, PREFIX};
 
 /// What the routes need.
 #[derive(Clone)]
 pub(crate) struct Desktop {
     pub(crate) handle: Handle,
     pub(crate) artifacts: Arc<dyn Artifacts>,
+    pub(crate) executor: Arc<dyn Execute>,
     pub(crate) drain_over_http: bool,
+    /// TLS of the ports, by their names.
+    pub(crate) tls: Vec<(&'static str, ServerTls)>,
 }
 
 /// The worker's own routes beside the store's.
@@ -84,8 +74,7 @@ async fn metrics_text(State(desktop): State<Desktop>) -> Response {
     };
     let written = tokio::task::spawn_blocking(move || everything(&desktop, &view)).await;
     match written {
-        Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
-            .into_response(),
+        Ok(text) => ([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response(),
         Err(error) => {
             warn!(%error, "metrics could not be written");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
@@ -94,8 +83,11 @@ async fn metrics_text(State(desktop): State<Desktop>) -> Response {
 }
 
 fn everything(desktop: &Desktop, view: &View) -> String {
-    let mut text = Text::default();
+    let mut text = Text::new(PREFIX);
     metrics::write(&mut text, view, desktop.handle.connections());
+    let tls: Vec<_> = desktop.tls.iter().map(|(port, tls)| (*port, tls.figures())).collect();
+    metrics::write_tls(&mut text, &tls);
+    desktop.executor.measure(&mut text);
     desktop.artifacts.measure(&mut text);
     text.into_string()
 }
@@ -106,41 +98,4 @@ async fn drain(State(desktop): State<Desktop>) -> Response {
     }
     desktop.handle.drain().await;
     (StatusCode::ACCEPTED, "draining\n").into_response()
-}
-
-/// Serves until dropped.
-pub(crate) async fn serve(listener: TcpListener, routes: Router, config: HttpConfig) {
-    let connections = Arc::new(Semaphore::new(config.max_connections as usize));
-    let mut serving = JoinSet::new();
-    loop {
-        while serving.try_join_next().is_some() {}
-        // One that comes while there are too many waits in the system's queue.
-        let permit = Arc::clone(&connections).acquire_owned().await.expect("it is never closed");
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
-                continue;
-            }
-        };
-        let (routes, config) = (routes.clone(), config.clone());
-        serving.spawn(async move {
-            if let Err(error) = serve_one(stream, routes, &config).await {
-                debug!(%error, "a connection ended early");
-            }
-            drop(permit);
-        });
-    }
-}
-
-async fn serve_one(stream: TcpStream, routes: Router, config: &HttpConfig) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let stream = Patient::new(stream, config.write_timeout.get());
-    http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(config.request_timeout.get())
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes))
-        .await
-        .map_err(io::Error::other)
 }

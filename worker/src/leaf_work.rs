@@ -3,24 +3,29 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::io;
 use std::sync::Arc;
 
-use core_workcoord::id::TenantId;
+use core_workcoord::id::{SessionId, TenantId};
 use core_workcoord::message::{Failure, FailureCode};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle as Runtime;
+use tracing::Span;
 use tributary_artifact_store::{
-    DiskError, Facts, ReuseKey, SegmentFetchError, SegmentFile, SpooledArtifact,
+    DiskError, Facts, PinnedFile, ReuseKey, SegmentFetchError, SegmentFile, SpooledArtifact,
+    WorkTurn,
 };
 use tributary_catalog::ObjectPath;
-use tributary_leafwork::{RunError, Work, artifact};
+use tributary_leafwork::{RunError, SeriesInquiry, Work, artifact};
+use tributary_process::metrics::Text;
 use tributary_promql::EvalLimits;
-use tributary_promql::leaf::PartTable;
-use tributary_segment::CellBuffers;
+use tributary_promql::leaf::{Leaf, LeafPart, PartTable};
+use tributary_segment::{CellBuffers, Segment};
 
 use crate::artifacts::ArtifactId;
 use crate::disk::DiskArtifacts;
 use crate::execute::{Assignment, Cancel, Execute, Finished};
+use crate::stages::Stages;
 
 thread_local! {
     /// Memory that the next leaf of this slot uses again.
@@ -33,12 +38,16 @@ pub struct LeafWork {
     disk: Arc<DiskArtifacts>,
     runtime: Runtime,
     limits: EvalLimits,
+    stages: Stages,
 }
+
+/// The two files of a segment: series and samples.
+type Files = (SegmentFile, SegmentFile);
 
 impl LeafWork {
     /// Segments are fetched on this runtime; the slots wait for it.
     pub fn new(disk: Arc<DiskArtifacts>, runtime: Runtime, limits: EvalLimits) -> Self {
-        Self { disk, runtime, limits }
+        Self { disk, runtime, limits, stages: Stages::default() }
     }
 
     /// Waits for something, unless the run is cancelled meanwhile.
@@ -51,32 +60,67 @@ impl LeafWork {
             }
         })
     }
-}
 
-impl Execute for LeafWork {
-    fn run(&self, assignment: &Assignment, cancel: &Cancel) -> Result<Finished, Failure> {
-        let asked = &assignment.work;
-        let work = Work::of(&asked.spec, &self.limits).map_err(|error| bad_spec(&error))?;
-        let files = files_of(&work, &asked.tenant)?;
-        let key = key_of(&asked.tenant, &asked.spec);
-        let turn = self.wait(cancel, self.disk.disk().spool().turn(key))?;
-        if let Some(spooled) = turn.reuse(assignment.session, self.disk.now()) {
-            return Ok(finished(&spooled, true));
-        }
-        let cache = self.disk.disk().segments();
-        let mut segments = Vec::with_capacity(files.len());
-        for (series, samples) in &files {
-            let segment = self.wait(cancel, cache.segment(series, samples))?;
-            segments.push(segment.map_err(|error| fetch_failure(&error))?);
-        }
-        let segments: Vec<_> = segments.iter().collect();
-        let part = BUFFERS.with_borrow_mut(|buffers| {
-            work.run(&segments, buffers, || cancel.is_set()).map_err(|error| run_failure(&error))
+    /// Runs a leaf over its segments.
+    fn run_leaf(&self, work: &Work, files: &[Files], cancel: &Cancel) -> Result<LeafPart, Failure> {
+        let segments = self.stages.download(|| {
+            let cache = self.disk.disk().segments();
+            let mut segments = Vec::with_capacity(files.len());
+            for (series, samples) in files {
+                let segment = self.wait(cancel, cache.segment(series, samples))?;
+                segments.push(segment.map_err(|error| fetch_failure(&error))?);
+            }
+            Ok(segments)
         })?;
-        let table = PartTable::of(&work.leaf, &part);
+        let segments: Vec<_> = segments.iter().collect();
+        self.stages.scan(|| {
+            BUFFERS.with_borrow_mut(|buffers| {
+                work.run(&segments, buffers, || cancel.is_set())
+                    .map_err(|error| run_failure(&error, &segments))
+            })
+        })
+    }
+
+    /// Answers an inquiry. Only the files of series are brought here.
+    fn inquire(
+        &self,
+        work: &Work,
+        inquiry: &SeriesInquiry,
+        files: &[Files],
+        cancel: &Cancel,
+    ) -> Result<LeafPart, Failure> {
+        let indexes = self.stages.download(|| {
+            let cache = self.disk.disk().segments();
+            let mut indexes = Vec::with_capacity(files.len());
+            for (series, _) in files {
+                let index = self.wait(cancel, cache.index(series))?;
+                indexes.push(index.map_err(|error| fetch_failure(&error))?);
+            }
+            Ok(indexes)
+        })?;
+        let indexes: Vec<_> = indexes.iter().map(|index| &**index).collect();
+        self.stages.scan(|| {
+            work.inquire(inquiry, &indexes, || cancel.is_set())
+                .map_err(|error| run_failure(&error, &[]))
+        })
+    }
+
+    /// Writes what came of it as an artifact.
+    fn encode(
+        &self,
+        turn: WorkTurn,
+        (leaf, part): (&Leaf, LeafPart),
+        session: SessionId,
+        cancel: &Cancel,
+    ) -> Result<Finished, Failure> {
+        let table = PartTable::of_unless(leaf, &part, &|| cancel.is_set());
+        let table = table.ok_or_else(cancelled)?;
         drop(part);
         let mut writer = turn.begin().map_err(|error| disk_failure(&error))?;
-        if let Err(error) = artifact::write(&table, &mut writer) {
+        if let Err(error) = artifact::write(&table, Wanted { writer: &mut writer, cancel }) {
+            if cancel.is_set() {
+                return Err(cancelled());
+            }
             let disk = writer.failure().map(|error| disk_failure(&error));
             return Err(disk.unwrap_or_else(|| internal(&error)));
         }
@@ -89,13 +133,57 @@ impl Execute for LeafWork {
             max_ts: table.ts.last().copied().unwrap_or_default(),
             parquet_schema_version: artifact::SCHEMA_VERSION,
         };
-        let spooled = writer.commit(assignment.session, facts, self.disk.now());
+        let spooled = writer.commit(session, facts, self.disk.now());
         spooled.map(|spooled| finished(&spooled, false)).map_err(|error| disk_failure(&error))
     }
 }
 
+impl Execute for LeafWork {
+    fn run(&self, assignment: &Assignment, cancel: &Cancel) -> Result<Finished, Failure> {
+        let asked = &assignment.work;
+        let work = Work::of(&asked.spec, &self.limits).map_err(|error| bad_spec(&error))?;
+        let files = files_of(&work, &asked.tenant)?;
+        Span::current().record("segments", files.len());
+        let key = key_of(&asked.tenant, &asked.spec);
+        let turn = self.wait(cancel, self.disk.disk().spool().turn(key))?;
+        if let Some(spooled) = turn.reuse(assignment.session, self.disk.now()) {
+            return Ok(finished(&spooled, true));
+        }
+        let part = match &work.inquiry {
+            Some(inquiry) => self.inquire(&work, inquiry, &files, cancel)?,
+            None => self.run_leaf(&work, &files, cancel)?,
+        };
+        let made = (&work.leaf, part);
+        self.stages.encode(|| self.encode(turn, made, assignment.session, cancel))
+    }
+
+    fn measure(&self, text: &mut Text) {
+        self.stages.measure(text);
+    }
+}
+
+/// A writer for as long as its run is wanted, so that a large artifact is not made to its end for
+/// nobody.
+struct Wanted<'a, W> {
+    writer: &'a mut W,
+    cancel: &'a Cancel,
+}
+
+impl<W: io::Write> io::Write for Wanted<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.cancel.is_set() {
+            return Err(io::Error::other("cancelled"));
+        }
+        self.writer.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
+    }
+}
+
 /// The files of the work's segments, which must be the tenant's own.
-fn files_of(work: &Work, tenant: &TenantId) -> Result<Vec<(SegmentFile, SegmentFile)>, Failure> {
+fn files_of(work: &Work, tenant: &TenantId) -> Result<Vec<Files>, Failure> {
     let any = ObjectPath::of_upload(tenant, "any").map_err(|error| bad_spec(&error))?;
     let own = any.as_str().strip_suffix("any").expect("it was put there");
     let file = |(path, size_bytes): &(String, u64)| {
@@ -114,8 +202,17 @@ fn key_of(tenant: &TenantId, spec: &[u8]) -> ReuseKey {
     let mut hash = Sha256::new();
     hash.update((tenant.as_str().len() as u64).to_le_bytes());
     hash.update(tenant.as_str());
+    #[cfg(feature = "sabotage")]
+    let spec = sabotaged(spec);
     hash.update(spec);
     ReuseKey(hash.finalize().into())
+}
+
+/// A deliberate bug: work that looks alike is taken for the same.
+#[cfg(feature = "sabotage")]
+fn sabotaged(spec: &[u8]) -> &[u8] {
+    let is_stale = std::env::var("TRIBUTARY_SABOTAGE").is_ok_and(|bug| bug == "StaleArtifact");
+    if is_stale { &spec[..spec.len().min(1)] } else { spec }
 }
 
 fn finished(spooled: &SpooledArtifact, reused: bool) -> Finished {
@@ -148,30 +245,23 @@ fn cancelled() -> Failure {
 }
 
 fn disk_failure(error: &DiskError) -> Failure {
-    let code = match error {
-        DiskError::Full { .. } => FailureCode::DiskFull,
-        _ => FailureCode::Internal,
-    };
-    failure(code, error.is_retryable(), error.to_string())
+    failure(error.code(), error.is_retryable(), error.to_string())
 }
 
 fn fetch_failure(error: &SegmentFetchError) -> Failure {
-    let code = match error {
-        SegmentFetchError::Missing { .. } => FailureCode::SegmentMissing,
-        SegmentFetchError::Corrupt { .. } | SegmentFetchError::Unreadable(_) => {
-            FailureCode::SegmentCorrupt
-        }
-        SegmentFetchError::Unreachable { .. } => FailureCode::StoreUnavailable,
-        SegmentFetchError::Disk(error) => return disk_failure(error),
-    };
-    failure(code, error.is_retryable(), error.to_string())
+    failure(error.code(), error.is_retryable(), error.to_string())
 }
 
-fn run_failure(error: &RunError) -> Failure {
+/// A copy that turns out to be damaged is thrown away: where the store's own is whole, another
+/// attempt succeeds.
+fn run_failure(error: &RunError, segments: &[&Segment<PinnedFile>]) -> Failure {
     match error {
         RunError::Cancelled(_) => cancelled(),
         RunError::Eval(error) => failure(FailureCode::LimitExceeded, false, error.to_string()),
-        RunError::Segment(error) => failure(FailureCode::SegmentCorrupt, false, error.to_string()),
+        RunError::Segment(error) => {
+            let copies = segments.iter().filter(|segment| segment.source().distrust()).count();
+            failure(FailureCode::SegmentCorrupt, copies > 0, error.to_string())
+        }
         RunError::Pattern(error) => bad_spec(error),
     }
 }

@@ -19,18 +19,17 @@ mod holdings;
 mod http;
 mod session;
 mod slots;
+mod stages;
 mod worker;
 
 pub mod artifacts;
 pub mod config;
 pub mod disk;
 pub mod execute;
+pub mod inline;
 pub mod leaf_work;
-pub mod logs;
 pub mod metrics;
 pub mod rehearsal;
-pub mod signals;
-pub mod trace;
 
 pub use artifacts::{ArtifactId, Artifacts, Holder};
 pub use execute::{Assignment, Cancel, Execute, Finished};

@@ -7,8 +7,7 @@ use core_workcoord::id::SessionId;
 use core_workcoord::intake::CloseReason;
 use core_workcoord::message::{AssignWork, CancelWork, Failure, Hello, WorkRef, WorkerMessage};
 use tracing::{Span, debug, field, info, info_span, warn};
-
-use crate::trace::TraceParent;
+use tributary_process::trace::TraceParent;
 
 pub(super) fn opened(session: SessionId, peer: Option<SocketAddr>) {
     info!(%session, peer = peer.map(field::display), "stream opened");
@@ -74,10 +73,29 @@ pub(super) fn answer(session: SessionId, message: &WorkerMessage) {
     }
 }
 
-/// What every line of a run stands in.
+/// What every line of a run stands in, as a part of the trace that asked for it. What it came to is
+/// written into it by whoever runs it.
 pub(super) fn run_span(session: SessionId, work: &AssignWork) -> Span {
     let (query_id, work_id, attempt) = (work.query_id, work.work_id, work.attempt.0);
     let trace = TraceParent::parse(&work.traceparent);
     let trace_id = trace.map(|trace| field::display(trace.trace_id()));
-    info_span!("run", %query_id, %work_id, attempt, %session, tenant = %work.tenant, trace_id)
+    let tenant = &work.tenant;
+    let span = info_span!(
+        "run",
+        %query_id,
+        %work_id,
+        attempt,
+        %session,
+        %tenant,
+        trace_id,
+        outcome = field::Empty,
+        segments = field::Empty,
+        rows = field::Empty,
+        bytes = field::Empty,
+        reused = field::Empty,
+    );
+    if let Some(trace) = trace {
+        trace.continue_in(&span);
+    }
+    span
 }

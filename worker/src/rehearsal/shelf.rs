@@ -15,10 +15,10 @@ use core_workcoord::artifact::Checksum;
 use core_workcoord::id::SessionId;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
+use tributary_process::metrics::Text;
 
 use crate::artifacts::{ArtifactId, Artifacts, DiskReport, Holder};
 use crate::execute::Finished;
-use crate::metrics::Text;
 
 /// What it says is free when there is room.
 const FREE_BYTES: u64 = 1 << 30;

@@ -140,20 +140,30 @@ impl Api {
     /// Opens a stream and says nothing.
     pub async fn open(grpc: SocketAddr) -> Self {
         let channel = Channel::from_shared(format!("http://{grpc}")).expect("an address is a URL");
+        Self::over(channel.connect_lazy()).await.expect("it opens")
+    }
+
+    /// Opens a stream over this channel and says nothing.
+    pub async fn over(channel: Channel) -> Result<Self, StreamError> {
         let (say, stream) = lanes(1_024);
-        let said = open(channel.connect_lazy(), stream, PATIENCE).await.expect("it opens");
-        Self { said, say, welcome: None, beating: None }
+        let said = open(channel, stream, PATIENCE).await?;
+        Ok(Self { said, say, welcome: None, beating: None })
     }
 
     /// Opens a stream, introduces itself and hears the worker's introduction and status.
     pub async fn greeted(grpc: SocketAddr, name: &str, session: u64) -> Self {
         let mut api = Self::open(grpc).await;
-        api.tell(hello(name, session)).await;
-        let WorkerMessage::Welcome(welcome) = api.hear().await else { panic!("no welcome") };
-        api.welcome = Some(welcome);
-        let WorkerMessage::Status(_) = api.hear().await else { panic!("no status") };
-        api.live();
+        api.greet(name, session).await;
         api
+    }
+
+    /// Introduces itself and hears the worker's introduction and status.
+    pub async fn greet(&mut self, name: &str, session: u64) {
+        self.tell(hello(name, session)).await;
+        let WorkerMessage::Welcome(welcome) = self.hear().await else { panic!("no welcome") };
+        self.welcome = Some(welcome);
+        let WorkerMessage::Status(_) = self.hear().await else { panic!("no status") };
+        self.live();
     }
 
     pub async fn tell(&self, message: ApiMessage) {
