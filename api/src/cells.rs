@@ -29,11 +29,15 @@ pub struct CellSize {
     pub max_samples: u64,
     /// Segments in one work item.
     pub max_segments: usize,
+    /// Neighbours are joined only within spans of this length that begin at multiples of it, in
+    /// milliseconds. So most cells of a long query are those of the same query a little later, and
+    /// what was made of them serves again.
+    pub align_ms: i64,
 }
 
 impl Default for CellSize {
     fn default() -> Self {
-        Self { max_samples: 20_000_000, max_segments: 64 }
+        Self { max_samples: 2_000_000, max_segments: 64, align_ms: 12 * 60 * 60 * 1000 }
     }
 }
 
@@ -48,20 +52,8 @@ struct Hull {
 
 /// Puts segments, in any order, into cells, by time and shard.
 pub fn cells_of(segments: &[Arc<Segment>], size: CellSize) -> Vec<Cell> {
-    let mut segments = segments.to_vec();
-    segments.sort_by(|one, other| one.age_key().cmp(&other.age_key()));
-    let mut hulls: Vec<Hull> = Vec::new();
-    for segment in segments {
-        let mut hull = Hull::of(segment);
-        // A hull that grew may reach others it did not reach before.
-        while let Some(at) = hulls.iter().position(|other| other.overlaps(&hull)) {
-            hull.take(hulls.swap_remove(at));
-        }
-        hulls.push(hull);
-    }
-    hulls.sort_by(|one, other| one.key().cmp(&other.key()));
-    let joined = joined(hulls, size);
-    let reaches: Vec<TimeSpan> = joined.iter().map(|hull| reach(hull, &joined)).collect();
+    let joined = joined(hulls_of(segments), size);
+    let reaches: Vec<TimeSpan> = (0..joined.len()).map(|at| reach(at, &joined)).collect();
     let mut cells: Vec<Cell> = joined
         .into_iter()
         .zip(reaches)
@@ -78,6 +70,36 @@ pub fn cells_of(segments: &[Arc<Segment>], size: CellSize) -> Vec<Cell> {
         }
     }
     cells
+}
+
+/// Sets of segments that can't be told apart, by time and shard. Goes through time once: what lies
+/// before everything that is still open is done with.
+fn hulls_of(segments: &[Arc<Segment>]) -> Vec<Hull> {
+    let mut segments = segments.to_vec();
+    segments.sort_by(|one, other| {
+        let key = |it: &Segment| (it.block, it.shard);
+        key(one).cmp(&key(other)).then_with(|| one.age_key().cmp(&other.age_key()))
+    });
+    let (mut open, mut done): (Vec<Hull>, Vec<Hull>) = (Vec::new(), Vec::new());
+    for segment in segments {
+        let mut hull = Hull::of(segment);
+        // What stays open may keep others open in turn.
+        let mut earliest = hull.from;
+        while let Some(earlier) =
+            open.iter().find(|other| other.to > earliest && other.from < earliest)
+        {
+            earliest = earlier.from;
+        }
+        done.extend(open.extract_if(.., |other| other.to <= earliest));
+        // A hull that grew may reach others it did not reach before.
+        while let Some(at) = open.iter().position(|other| other.overlaps(&hull)) {
+            hull.take(open.swap_remove(at));
+        }
+        open.push(hull);
+    }
+    done.extend(open);
+    done.sort_by(|one, other| one.key().cmp(&other.key()));
+    done
 }
 
 impl Hull {
@@ -123,6 +145,8 @@ fn joined(hulls: Vec<Hull>, size: CellSize) -> Vec<Hull> {
         match last.map(|at| &mut joined[at]) {
             Some(last)
                 if last.shards == hull.shards
+                    && last.from.div_euclid(size.align_ms)
+                        == hull.from.div_euclid(size.align_ms)
                     && last.samples().saturating_add(hull.samples()) <= size.max_samples
                     && last.segments.len() + hull.segments.len() <= size.max_segments =>
             {
@@ -134,13 +158,15 @@ fn joined(hulls: Vec<Hull>, size: CellSize) -> Vec<Hull> {
     joined
 }
 
-/// The span of a hull: up to the next one that shares series with it, for between them there is
-/// nothing; and without bound where there is none.
-fn reach(hull: &Hull, all: &[Hull]) -> TimeSpan {
-    let others =
-        || all.iter().filter(|other| other.key() != hull.key() && other.shares_series(hull));
-    let is_first = !others().any(|other| other.from < hull.from);
-    let next = others().map(|other| other.from).filter(|from| *from >= hull.to).min();
+/// The span of one of all hulls, which are in the order of time: up to the next one that shares
+/// series with it, for between them there is nothing; and without bound where there is none.
+fn reach(at: usize, all: &[Hull]) -> TimeSpan {
+    let hull = &all[at];
+    let shares = |other: &&Hull| other.shares_series(hull);
+    let mut earlier = all[..at].iter().rev().filter(|other| other.from < hull.from);
+    let is_first = !earlier.any(|other| shares(&other));
+    let mut later = all[at + 1..].iter().filter(|other| other.from >= hull.to);
+    let next = later.find(shares).map(|other| other.from);
     TimeSpan { from: if is_first { i64::MIN } else { hull.from }, to: next.unwrap_or(i64::MAX) }
 }
 

@@ -37,7 +37,7 @@ fn blocks_of_a_shard_are_joined_and_their_ends_are_open() {
         segment(2, 100, 100, shard(0)),
         segment(3, 300, 100, shard(0)),
     ];
-    let size = CellSize { max_samples: 20, max_segments: 8 };
+    let size = CellSize { max_samples: 20, max_segments: 8, align_ms: 1_000 };
     let cells = cells_of(&segments, size);
     let seen: Vec<_> =
         cells.iter().map(|cell| (cell.span.from, cell.span.to, cell.segments.len())).collect();
@@ -53,6 +53,19 @@ fn segments_of_one_block_and_shard_are_one_cell_the_newest_last() {
     assert_eq!(ages, [1, 2]);
 }
 
+#[test]
+fn a_chain_of_segments_that_its_last_link_closes_is_one_cell() {
+    let shard = |index| Shard { index, count: 3 };
+    // The last one has all series, and so brings together what was apart before.
+    let segments = [
+        segment(1, 0, 110, shard(0)),
+        segment(2, 100, 110, shard(2)),
+        segment(3, 190, 30, shard(0)),
+        segment(4, 210, 10, Shard::WHOLE),
+    ];
+    assert_eq!(cells_of(&segments, CellSize::default()).len(), 1);
+}
+
 proptest! {
     #[test]
     fn no_series_is_in_two_cells_at_any_time(
@@ -66,7 +79,7 @@ proptest! {
                 segment(number, start * 10, length * 10, Shard { index: index % count, count })
             })
             .collect();
-        let size = CellSize { max_samples, max_segments: 4 };
+        let size = CellSize { max_samples, max_segments: 4, align_ms: 25 };
         let cells = cells_of(&segments, size);
         let held: usize = cells.iter().map(|cell| cell.segments.len()).sum();
         prop_assert_eq!(held, segments.len());
@@ -91,4 +104,18 @@ proptest! {
         };
         prop_assert_eq!(ids(&cells_of(&segments, size)), ids(&cells));
     }
+}
+
+#[test]
+fn many_segments_are_put_into_cells_in_little_time() {
+    let shard = |index| Shard { index, count: 16 };
+    let blocks = (0..1_000_i64).flat_map(|block| (0..16).map(move |index| (block, index)));
+    let segments: Vec<_> = (0..)
+        .zip(blocks)
+        .map(|(number, (block, index))| segment(number, block * 100, 100, shard(index)))
+        .collect();
+    let size = CellSize { max_samples: 20, max_segments: 8, align_ms: 1_000 };
+    let cells = cells_of(&segments, size);
+    assert_eq!(cells.len(), 16 * 500);
+    assert_eq!(cells.iter().map(|cell| cell.segments.len()).sum::<usize>(), segments.len());
 }
