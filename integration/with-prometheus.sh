@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command that can find a Prometheus of version 3:
+# Runs a command that can find a Prometheus of version 3 and its promtool:
 #
 #   integration/with-prometheus.sh cargo test -p tributary-integration --test differential
 #
-# TRIBUTARY_PROMETHEUS names its binary, for the command and, where it is set already, for this
-# script too. Else the one on the PATH is taken if it is new enough, else Debian's newest package is
-# unpacked, once, under ~/.cache/tributary/prometheus (XDG_CACHE_HOME is respected). Nothing is
+# TRIBUTARY_PROMETHEUS and TRIBUTARY_PROMTOOL name the binaries, for the command and, where they are set
+# already, for this script too. Else the one on the PATH is taken if it is new enough, else Debian's
+# newest packages are unpacked, once, under ~/.cache/tributary/prometheus (XDG_CACHE_HOME is respected). Nothing is
 # installed and no server is started: the tests start their own, on loopback.
 set -euo pipefail
 
@@ -41,7 +41,8 @@ CONF
     cd "$home"
     export APT_CONFIG=$home/apt/apt.conf
     rm -rf -- *.deb root.new
-    apt-get update -qq && apt-get download -qq prometheus && dpkg-deb -x prometheus_*.deb root.new &&
+    apt-get update -qq && apt-get download -qq prometheus promtool &&
+      for package in ./*.deb; do dpkg-deb -x "$package" root.new; done &&
       rm -rf root && mv root.new root && rm -rf apt/lists apt/cache -- *.deb
   ) > "$home/log" 2>&1 || { cat "$home/log" >&2; return 1; }
 }
@@ -56,7 +57,7 @@ else
   # Several clones may come here at once; one unpacks, the others wait and find it there.
   exec 8> "$home/lock"
   if command -v flock >/dev/null; then flock 8; fi
-  if ! new_enough "$home/root/usr/bin/prometheus"; then
+  if ! new_enough "$home/root/usr/bin/prometheus" || [ ! -x "$home/root/usr/bin/promtool" ]; then
     say "unpacking Debian's newest prometheus under $home"
     unpack "$home"
     new_enough "$home/root/usr/bin/prometheus" || { say "what was unpacked is no Prometheus 3"; exit 1; }
@@ -66,5 +67,6 @@ else
 fi
 
 export TRIBUTARY_PROMETHEUS
+export TRIBUTARY_PROMTOOL=${TRIBUTARY_PROMTOOL:-$(dirname "$TRIBUTARY_PROMETHEUS")/promtool}
 say "$("$TRIBUTARY_PROMETHEUS" --version 2>&1 | sed -n 1p) at $TRIBUTARY_PROMETHEUS"
 "$@"

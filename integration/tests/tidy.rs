@@ -219,6 +219,26 @@ fn waiting_files_sockets_and_printing_in_a_pure_crate_are_found() {
 }
 
 #[test]
+fn the_suites_parts_are_for_the_tests_of_the_top_alone() {
+    let house = tidy_house()
+        .with(
+            "README.md",
+            "| `core-workcoord/` | `proto/` | `api/` | `worker/` | `bench/` | `integration/` |\n",
+        )
+        .with("integration/Cargo.toml", "[package]\nname = \"tributary-integration\"\n");
+    let bench = |heading: &str| {
+        format!(
+            "[package]\nname = \"tributary-bench\"\n[{heading}]\ntributary-integration = \"1\"\n"
+        )
+    };
+    let findings = |path: &str, manifest: &str| check(&house.clone().with(path, manifest));
+    assert_eq!(findings("bench/Cargo.toml", &bench("dev-dependencies")), []);
+    assert_eq!(findings("bench/Cargo.toml", &bench("dependencies")).len(), 1);
+    let worker = bench("dev-dependencies").replace("tributary-bench", "tributary-worker");
+    assert_eq!(findings("worker/Cargo.toml", &worker).len(), 1);
+}
+
+#[test]
 fn a_dependency_against_the_stream_is_found() {
     let manifest = |name: &str, rest: &str| format!("[package]\nname = \"{name}\"\n{rest}\n");
     let core = manifest("core-workcoord", "[dependencies]\ntributary-proto.workspace = true");

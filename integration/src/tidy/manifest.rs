@@ -18,18 +18,44 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("catalog", &["core-workcoord", "promql"]),
     ("leafwork", &["promql", "promqltest", "proto", "segment"]),
     ("artifact-store", &["catalog", "core-workcoord", "segment"]),
+    ("process", &["core-workcoord"]),
+    // It knows the product by its processes alone, and their protocol for the peers that lie.
+    ("chaos", &["core-workcoord", "proto"]),
     (
         "worker",
-        &["artifact-store", "catalog", "core-workcoord", "leafwork", "promql", "proto", "segment"],
+        &[
+            "artifact-store",
+            "catalog",
+            "core-workcoord",
+            "leafwork",
+            "process",
+            "promql",
+            "proto",
+            "segment",
+        ],
     ),
     (
         "api",
-        &["artifact-store", "catalog", "core-workcoord", "leafwork", "promql", "proto", "segment"],
+        &[
+            "artifact-store",
+            "catalog",
+            "core-workcoord",
+            "leafwork",
+            "process",
+            "promql",
+            "promqltest",
+            "proto",
+            "segment",
+        ],
     ),
 ];
 
 /// Folders of the crates at the top: everything is visible to them.
 const TOP: &[&str] = &["", "bench", "integration"];
+
+/// The one at the top that others there may use, for their tests and benches: it has what suites
+/// over real processes are made of, and only tests of the root package know where the binary is.
+const FOR_TESTS: &str = "integration";
 
 /// Two versions of one of these would not understand each other's types.
 const ONE_VERSION: &[&str] = &["bytes", "http", "hyper", "prost", "tokio", "tonic", "tower"];
@@ -93,8 +119,8 @@ impl<'a> Manifest<'a> {
             .find_map(|line| quoted_value(line.text, "name"))
     }
 
-    /// Names of the packages it depends on, of whatever kind, with their lines.
-    fn dependencies(&self) -> impl Iterator<Item = (usize, &'a str)> {
+    /// Names of the packages it depends on, with their lines, and whether for tests alone.
+    fn dependencies(&self) -> impl Iterator<Item = (usize, &'a str, bool)> {
         self.lines().filter_map(|line| {
             let (kind, own) = match line.heading.rsplit_once("dependencies.") {
                 Some((kind, name)) => (kind, Some(name)),
@@ -113,7 +139,8 @@ impl<'a> Manifest<'a> {
                     .next()
             });
             let key = line.text.split(['.', '=', ' ']).next().filter(|key| is_name(key));
-            Some((line.number, renamed.or(own).or(key)?))
+            let for_tests = kind == "dev-";
+            Some((line.number, renamed.or(own).or(key)?, for_tests))
         })
     }
 }
@@ -144,13 +171,13 @@ fn dependencies_point_down(
             return;
         }
     };
-    for (line, name) in manifest.dependencies() {
+    for (line, name, for_tests) in manifest.dependencies() {
         let Some(target) = all.iter().find(|other| other.name() == Some(name)) else {
             continue;
         };
         let fine = match allowed {
             Some(allowed) => allowed.contains(&target.folder),
-            None => !TOP.contains(&target.folder),
+            None => !TOP.contains(&target.folder) || (for_tests && target.folder == FOR_TESTS),
         };
         if !fine {
             let here = if folder.is_empty() { "the root package" } else { folder };
