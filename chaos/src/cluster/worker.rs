@@ -1,0 +1,158 @@
+//! A worker: its process, its name and cache that outlive it, the link over which its artifacts are
+//! fetched, and the one over which it reads the store.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use rustix::process::Signal;
+
+use super::{CacheDir, Program};
+use crate::bucket::NAME as BUCKET;
+use crate::error::ChaosError;
+use crate::link::Link;
+use crate::process::Process;
+
+/// Settings of every worker of a run: artifacts that were fetched go soon, so that work is done and
+/// not only looked up.
+const SETTINGS: [&str; 3] =
+    ["artifacts.ttl_after_ack=300ms", "artifacts.ttl=2m", "drain.timeout=20s"];
+
+/// Where Debian keeps the library that lies about the time.
+const FAKE_CLOCKS: [&str; 3] = [
+    "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1",
+    "/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1",
+    "/usr/lib/faketime/libfaketime.so.1",
+];
+
+/// A worker, running or not.
+#[derive(Debug)]
+pub struct WorkerNode {
+    /// Its process, where it runs.
+    pub process: Option<Process>,
+    /// Artifacts are fetched over it.
+    pub artifacts: Link,
+    /// The store is read over it.
+    pub store: Link,
+    /// Where it keeps its files.
+    pub cache: CacheDir,
+    program: Program,
+    name: String,
+    log: PathBuf,
+    clock: PathBuf,
+    settings: Vec<String>,
+    /// Settings of its next life alone.
+    next_settings: Vec<String>,
+}
+
+impl WorkerNode {
+    /// One that does not run yet.
+    pub(super) async fn new(
+        program: Program,
+        number: usize,
+        folder: &Path,
+        store: SocketAddr,
+        settings: Vec<String>,
+    ) -> Result<Self, ChaosError> {
+        let name = format!("worker-{number}");
+        let this = Self {
+            process: None,
+            artifacts: Link::new().await?,
+            store: Link::new().await?,
+            cache: CacheDir::new(folder.join(&name))?,
+            program,
+            log: folder.join(format!("{name}.log")),
+            clock: folder.join(format!("{name}.clock")),
+            name,
+            settings,
+            next_settings: Vec::new(),
+        };
+        this.store.lead_to(Some(store));
+        this.set_clock(0)?;
+        Ok(this)
+    }
+
+    pub(super) async fn start(&mut self) -> Result<(), ChaosError> {
+        let mut command = self.program.command();
+        command.args(["worker", "--worker-id", &self.name, "--slots", "2"]);
+        command.args(["--store", &format!("s3://{BUCKET}")]);
+        command.arg("--cache-dir").arg(self.cache.path());
+        command.args(["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+        command.args(["--advertise", &format!("http://{}", self.artifacts.address())]);
+        let more = self.settings.iter().chain(&self.next_settings).map(String::as_str);
+        for setting in SETTINGS.into_iter().chain(more) {
+            command.args(["--set", setting]);
+        }
+        self.next_settings.clear();
+        command.envs([
+            ("AWS_ENDPOINT", format!("http://{}", self.store.address()).as_str()),
+            ("AWS_ALLOW_HTTP", "true"),
+            ("AWS_REGION", "nowhere"),
+            ("AWS_ACCESS_KEY_ID", "nobody"),
+            ("AWS_SECRET_ACCESS_KEY", "nothing"),
+        ]);
+        if let Some(library) = fake_clock() {
+            command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", &self.clock);
+            command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        }
+        let process = Process::start(&self.name, command, &self.log).await?;
+        self.artifacts.lead_to(process.address("http"));
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its log, of all its lives.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// Its control port, where it runs.
+    pub fn grpc(&self) -> Option<SocketAddr> {
+        self.process.as_ref()?.address("grpc")
+    }
+
+    /// Its HTTP port, where it runs.
+    pub fn http(&self) -> Option<SocketAddr> {
+        self.process.as_ref()?.address("http")
+    }
+
+    /// Whether it runs.
+    pub fn is_running(&mut self) -> bool {
+        self.process.as_mut().is_some_and(Process::is_running)
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(process) = &self.process {
+            process.signal(signal);
+        }
+    }
+
+    /// Its next life has these settings too.
+    pub fn next_life_with(&mut self, settings: &[&str]) {
+        self.next_settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+    }
+
+    /// Whether its clock can be set.
+    pub fn has_fake_clock(&self) -> bool {
+        fake_clock().is_some()
+    }
+
+    /// Sets its clock this many seconds ahead of everybody's, or behind.
+    pub fn set_clock(&self, seconds: i64) -> Result<(), ChaosError> {
+        std::fs::write(&self.clock, format!("{seconds:+}\n")).map_err(ChaosError::file(&self.clock))
+    }
+}
+
+fn fake_clock() -> Option<&'static str> {
+    FAKE_CLOCKS.into_iter().find(|path| Path::new(path).exists())
+}

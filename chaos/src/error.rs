@@ -1,0 +1,70 @@
+//! Why a run could not be done. A promise that is broken is no error but the result: see `verdict`.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a run could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum ChaosError {
+    /// A process could not be started.
+    #[error("{name} can't be started")]
+    Process {
+        /// Its name in the run.
+        name: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A process was started and never said that it is ready.
+    #[error("{name} is not ready; the end of its log:\n{log}")]
+    NotReady {
+        /// Its name in the run.
+        name: String,
+        /// The last lines of its log.
+        log: String,
+    },
+    /// Data could not be imported.
+    #[error("the data can't be imported:\n{output}")]
+    Import {
+        /// What the command said.
+        output: String,
+    },
+    /// A file or folder of the run can't be made, read or written.
+    #[error("{path}: {source}")]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A port of loopback can't be listened at.
+    #[error("no port of loopback can be listened at")]
+    Listen(#[source] io::Error),
+    /// The cluster has no answer before anything was done to it.
+    #[error("no fault-free answer to compare with: {what}")]
+    NoReference {
+        /// What went wrong.
+        what: String,
+    },
+    /// There is no client to ask with.
+    #[error("no HTTP client can be made")]
+    Client(#[from] reqwest::Error),
+    /// No such scenario.
+    #[error("there is no scenario {name:?}; known are {known}")]
+    NoSuchScenario {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The binary has no bugs to switch on.
+    #[error("deliberate bugs need a binary built with --features sabotage")]
+    NotSabotaged,
+}
+
+impl ChaosError {
+    /// What a file's error is about.
+    pub(crate) fn file(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { path, source }
+    }
+}

@@ -1,0 +1,100 @@
+//! Faults of a worker's disk: full, or with artifacts on it that change, vanish or go too soon.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::Deed;
+use crate::error::ChaosError;
+
+/// How often artifacts on disk are visited.
+const VISIT: Duration = Duration::from_millis(4);
+
+impl Deed<'_> {
+    pub(super) async fn disk_flips(&mut self) {
+        let victim = self.victim();
+        let changed = self.visit_artifacts(victim, flip_a_byte).await;
+        self.note(format!("worker-{victim}, {changed} artifacts"));
+    }
+
+    pub(super) async fn artifacts_deleted(&mut self) {
+        let victim = self.victim();
+        let deleted = self.visit_artifacts(victim, |path| fs::remove_file(path).is_ok()).await;
+        self.note(format!("worker-{victim}, {deleted} artifacts"));
+    }
+
+    /// Artifacts go before anybody could fetch them: they live shortly, and the way to them is long.
+    pub(super) async fn artifacts_expire(&mut self) -> Result<(), ChaosError> {
+        let victim = self.victim();
+        self.note(format!("worker-{victim}"));
+        let worker = &mut self.cluster.workers[victim];
+        worker.kill();
+        worker.next_life_with(&["artifacts.ttl=50ms", "artifacts.ttl_after_ack=10ms"]);
+        self.cluster.start_worker(victim).await?;
+        let link = &self.cluster.workers[victim].artifacts;
+        link.change(|weather| weather.there.delay = Duration::from_millis(80));
+        self.hold(1_500..3_000).await;
+        let worker = &mut self.cluster.workers[victim];
+        worker.artifacts.heal();
+        worker.kill();
+        self.cluster.start_worker(victim).await
+    }
+
+    pub(super) async fn disk_full(&mut self) {
+        let victim = self.victim();
+        let leave = if self.dice.percent(50) { 0 } else { self.dice.within(1..4) << 20 };
+        self.note(format!("worker-{victim}, {} MiB left", leave >> 20));
+        let begun = Instant::now();
+        let time = self.dice.millis(1_500..4_000);
+        while begun.elapsed() < time {
+            // Whatever the worker gives up is taken too.
+            self.cluster.workers[victim].cache.fill(leave);
+            sleep(Duration::from_millis(100)).await;
+        }
+        self.cluster.workers[victim].cache.empty();
+    }
+
+    /// Does something to every artifact of a worker that is seen on its disk, for a while. Gives
+    /// how often it could be done.
+    async fn visit_artifacts(&mut self, worker: usize, act: fn(&Path) -> bool) -> usize {
+        let spool = self.cluster.workers[worker].cache.path().join("spool");
+        let begun = Instant::now();
+        let time = self.dice.millis(1_500..3_500);
+        let mut seen = std::collections::BTreeSet::new();
+        let mut done = 0;
+        while begun.elapsed() < time {
+            for path in files(&spool) {
+                if act(&path) && seen.insert(path) {
+                    done += 1;
+                }
+            }
+            sleep(VISIT).await;
+        }
+        done
+    }
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).map(|entries| entries.flatten().map(|entry| entry.path()));
+    entries.map_or_else(|_| Vec::new(), Iterator::collect)
+}
+
+/// Changes one byte in the middle of a file.
+fn flip_a_byte(path: &Path) -> bool {
+    let flip = || -> std::io::Result<bool> {
+        let file = File::options().read(true).write(true).open(path)?;
+        let size = file.metadata()?.len();
+        if size == 0 {
+            return Ok(false);
+        }
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, size / 2)?;
+        byte[0] ^= 0x10;
+        file.write_all_at(&byte, size / 2)?;
+        Ok(true)
+    };
+    flip().unwrap_or(false)
+}
