@@ -12,7 +12,10 @@ use core_workcoord::id::TenantId;
 use core_workcoord::journal::JournalError;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{completions, import, promqltest, replay, segments, simulate, worker};
+use crate::{
+    api, chaos, completions, demo, import, promqltest, query, replay, segments, simulate, up,
+    worker,
+};
 
 /// The exit code where a promise was broken, a decision differs or a line is wrong. clap itself
 /// exits with 2 where the arguments make no sense.
@@ -21,15 +24,20 @@ const EXIT_BROKEN: u8 = 1;
 /// The exit code where the command could not do its work.
 const EXIT_UNUSABLE: u8 = 2;
 
+/// The exit code where a server has no answer to a query.
+const EXIT_UNANSWERED: u8 = 3;
+
 /// The tenant where none is named.
 pub(crate) const DEFAULT_TENANT: &str = "default";
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  a promise was broken (simulate), a decision differs (replay), a line is wrong (import), a live
-     segment lacks a file (segments gc), or a case failed (promqltest)
-  2  the arguments make no sense, or a file can't be read or written";
+  1  a promise was broken (simulate, chaos), a decision differs (replay), a line is wrong (import), a live
+     segment lacks a file (segments gc), a case failed (promqltest), or there is nothing (query)
+  2  the arguments make no sense, a file can't be read or written, or a server can't be reached
+  3  a server has no answer to a query (query)
+130, 143  ended by a signal";
 
 /// PromQL over Parquet in object storage, answered by a pool of disposable workers.
 #[derive(Debug, Parser)]
@@ -42,6 +50,18 @@ pub(crate) struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Try it: a cluster in one process, with sample data that grows
+    #[command(after_help = demo::PROMISE)]
+    Demo(demo::Args),
+
+    /// Serve a data directory: an API node and workers in one process
+    #[command(after_help = up::PROMISE)]
+    Up(up::Args),
+
+    /// Run one API node
+    #[command(after_help = api::PROMISE)]
+    Api(Box<api::Args>),
+
     /// Run one worker
     #[command(after_help = worker::PROMISE)]
     Worker(Box<worker::Args>),
@@ -54,6 +74,10 @@ pub(crate) enum Command {
     #[command(after_help = segments::EXIT_CODES)]
     Segments(segments::Args),
 
+    /// Ask an API node and watch the answer come
+    #[command(after_help = query::PROMISE)]
+    Query(query::Args),
+
     /// Run PromQL test scripts and judge every answer
     #[command(after_help = promqltest::PROMISE)]
     Promqltest(promqltest::Args),
@@ -65,6 +89,10 @@ pub(crate) enum Command {
     /// Replay a journal and compare every decision with the recorded one
     #[command(after_help = replay::LEGEND)]
     Replay(replay::Args),
+
+    /// Do faults of all kinds to a cluster of real processes and judge every answer
+    #[command(after_help = chaos::PROMISE)]
+    Chaos(chaos::Args),
 
     /// Print a shell's completion script
     #[command(after_help = completions::EXAMPLES)]
@@ -79,6 +107,8 @@ pub(crate) enum Verdict {
     /// A promise was broken, a decision differs from the recorded one, a segment is damaged, or a
     /// case failed.
     Broken,
+    /// A query was answered, and there is nothing.
+    Nothing,
     /// A signal ended it, with this exit code.
     Signalled(u8),
 }
@@ -138,6 +168,20 @@ pub(crate) enum Problem {
     },
     /// One of the libraries could not do what was asked.
     Failed(Box<dyn Error + Send + Sync>),
+    /// A server has no answer to a query.
+    Unanswered {
+        /// What kind of error it is.
+        code: String,
+        /// What the server says.
+        message: String,
+    },
+    /// A process that was started is not ready, or says what makes no sense.
+    NotReady {
+        /// Which one.
+        what: String,
+        /// What became of it.
+        status: String,
+    },
     /// A file is not a journal, or a damaged one.
     Journal {
         /// Which file.
@@ -157,6 +201,7 @@ impl Problem {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::BadLine { .. } => ExitCode::from(EXIT_BROKEN),
+            Self::Unanswered { .. } => ExitCode::from(EXIT_UNANSWERED),
             _ => ExitCode::from(EXIT_UNUSABLE),
         }
     }
@@ -176,7 +221,7 @@ impl From<Verdict> for ExitCode {
     fn from(verdict: Verdict) -> Self {
         match verdict {
             Verdict::Good => Self::SUCCESS,
-            Verdict::Broken => Self::from(EXIT_BROKEN),
+            Verdict::Broken | Verdict::Nothing => Self::from(EXIT_BROKEN),
             Verdict::Signalled(code) => Self::from(code),
         }
     }
@@ -208,6 +253,9 @@ impl fmt::Display for Problem {
             Self::ManySegments { id, count } => {
                 write!(f, "{count} segments begin with {id}: more letters are needed")
             }
+            Self::NotReady { what, status } => write!(f, "{what} is not ready: {status}"),
+            Self::Unanswered { code, message } if message.is_empty() => f.write_str(code),
+            Self::Unanswered { code, message } => write!(f, "{code}: {message}"),
             Self::Failed(error) => write_chain(f, &**error),
         }
     }

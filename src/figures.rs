@@ -48,6 +48,44 @@ pub(crate) fn moment(ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}{fraction}Z")
 }
 
+/// The time of day of a moment, in UTC.
+pub(crate) fn clock_time(ms: i64) -> String {
+    let seconds = ms.rem_euclid(86_400_000) / 1_000;
+    format!("{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
+/// A value in few letters, with four digits that count and a letter for thousands.
+pub(crate) fn short(value: f64) -> String {
+    let size = value.abs();
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    if size != 0.0 && !(1e-3..1e15).contains(&size) {
+        return format!("{value:.2e}");
+    }
+    let (scaled, letter) = match size {
+        _ if size >= 1e12 => (value / 1e12, "T"),
+        _ if size >= 1e9 => (value / 1e9, "G"),
+        _ if size >= 1e6 => (value / 1e6, "M"),
+        _ if size >= 1e4 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let digits = match scaled.abs() {
+        at if at >= 1_000.0 => 0,
+        at if at >= 100.0 => 1,
+        at if at >= 10.0 => 2,
+        at if at >= 1.0 => 3,
+        _ => 4,
+    };
+    let text = format!("{scaled:.digits$}");
+    let text =
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{letter}")
+}
+
 /// The date of a day, counted from the Unix epoch, in the Gregorian calendar.
 fn civil(days: i64) -> (i64, i64, i64) {
     // Years begin in March here, so that the leap day is their last; 400 of them have the same
@@ -112,6 +150,28 @@ mod tests {
         {
             assert_eq!(grouped(figure), text);
         }
+    }
+
+    #[test]
+    fn values_in_short_keep_their_first_digits() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.5, "-0.5"),
+            (1.0, "1"),
+            (0.001_234, "0.0012"),
+            (1_234.5, "1234"),
+            (12_345.6, "12.35k"),
+            (-8.4e9, "-8.4G"),
+            (999_999.9, "1000k"),
+            (2.5e-9, "2.50e-9"),
+            (1.5e300, "1.50e300"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "+Inf"),
+            (f64::NEG_INFINITY, "-Inf"),
+        ] {
+            assert_eq!(short(value), text, "{value}");
+        }
+        assert_eq!(clock_time(86_400_000 + 3_723_999), "01:02:03");
     }
 
     #[test]

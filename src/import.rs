@@ -1,11 +1,10 @@
 //! `tributary import`: text with timestamps into segments of a data directory, all or nothing. Where
-//! texts come from is in `input`, how segments become visible in `upload`; the text itself and the
-//! segments are `tributary_segment`'s, the catalog is `tributary_catalog`'s.
+//! texts come from is in `input`, how segments become visible in `crate::upload`; the text itself and
+//! the segments are `tributary_segment`'s, the catalog is `tributary_catalog`'s.
 
 mod input;
 mod progress;
 mod read_ahead;
-mod upload;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -21,9 +20,9 @@ use tributary_segment::{Format, ImportError, ImportOptions, Importer};
 use crate::cli::{self, Problem, Verdict};
 use crate::figures::{grouped, per_second, ratio};
 use crate::output;
+use crate::upload::Upload;
 use input::{Input, Source};
 use progress::Progress;
-use upload::Upload;
 
 /// What is promised of an import and what the exit code says, for the help.
 pub(crate) const PROMISE: &str = "\
@@ -117,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict, Problem> {
     let runtime = cli::runtime()?;
     let catalog =
         runtime.block_on(data_dir.catalog(CatalogConfig::default())).map_err(Problem::failed)?;
-    let upload = Upload::begin(&data_dir, &args.tenant)?;
+    let upload = Upload::begin(&data_dir, &args.tenant, "")?;
 
     let mut importer = Importer::new(ImportOptions {
         block_ms: args.block.as_millis(),

@@ -30,6 +30,11 @@ impl<W: Write> Output<W> {
         Self { to, reader_left: false }
     }
 
+    /// Nobody reads any more.
+    pub(crate) fn reader_left(&self) -> bool {
+        self.reader_left
+    }
+
     fn unless_left<T>(&mut self, result: io::Result<T>, instead: T) -> io::Result<T> {
         match result {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {

@@ -1,25 +1,25 @@
 //! `tributary worker`: one worker. Reads the configuration, puts the parts together, says when it is
 //! ready, and leaves when asked. The work is done by `tributary_worker`.
 
-use std::env;
-use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Handle};
-use tributary_artifact_store::{DiskConfig, WorkerDisk, serve as serve_artifacts};
+use tributary_artifact_store::{WorkerDisk, serve as serve_artifacts};
 use tributary_catalog::{DataDir, Store, StoreOptions};
-use tributary_promql::EvalLimits;
-use tributary_worker::config::{Settings, VARIABLE_PREFIX, WorkerConfig, load};
+use tributary_process::config::{Settings, load, to_toml};
+use tributary_process::logs;
+use tributary_process::signals::Signals;
+use tributary_process::traces::{Origin, Traces};
+use tributary_worker::config::WorkerConfig;
 use tributary_worker::disk::DiskArtifacts;
 use tributary_worker::leaf_work::LeafWork;
 use tributary_worker::rehearsal::{Script, Shelf};
-use tributary_worker::signals::Signals;
-use tributary_worker::{Parts, Worker, logs};
+use tributary_worker::{Parts, Worker};
 
 use crate::cli::{Problem, Verdict};
-use crate::output;
+use crate::{output, settings};
 
 /// How a worker is configured and how it leaves, for the help.
 pub(crate) const PROMISE: &str = "\
@@ -87,14 +87,13 @@ pub(crate) struct Args {
 
 /// Runs a worker until it has drained.
 pub(crate) fn run(args: &Args) -> Result<Verdict, Problem> {
-    let config = load(&settings(args)?).map_err(Problem::failed)?;
+    let config: WorkerConfig = load(&settings(args)?).map_err(Problem::failed)?;
     if args.print_config {
         let mut out = output::standard();
-        out.write_all(config.to_toml().as_bytes())?;
+        out.write_all(to_toml(&config).as_bytes())?;
         out.flush()?;
         return Ok(Verdict::Good);
     }
-    logs::start(&config.log).map_err(Problem::failed)?;
     let runtime = Builder::new_multi_thread().enable_all().build().map_err(Problem::failed)?;
     let verdict = runtime.block_on(serve(&config, args.rehearse));
     // Nobody waits for a leaf that does not hear: its slot ends with the process.
@@ -103,6 +102,23 @@ pub(crate) fn run(args: &Args) -> Result<Verdict, Problem> {
 }
 
 async fn serve(config: &WorkerConfig, rehearse: bool) -> Result<Verdict, Problem> {
+    let worker_id = config.worker_id().map_err(Problem::failed)?;
+    let origin = Origin {
+        service: "tributary-worker",
+        instance: worker_id.as_str(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let traces = Traces::start(&config.traces, &origin).map_err(Problem::failed)?;
+    logs::start_with(&config.log, traces.as_ref()).map_err(Problem::failed)?;
+    let verdict = work(config, rehearse).await;
+    // Whoever is told to leave at once does not stay for this.
+    if let (Ok(Verdict::Good), Some(traces)) = (&verdict, traces) {
+        traces.finish().await;
+    }
+    verdict
+}
+
+async fn work(config: &WorkerConfig, rehearse: bool) -> Result<Verdict, Problem> {
     // Caught before anybody can know that the worker is there.
     let signals = Signals::catch().map_err(Problem::failed)?;
     let parts = if rehearse { rehearsal() } else { parts(config)? };
@@ -114,7 +130,7 @@ async fn serve(config: &WorkerConfig, rehearse: bool) -> Result<Verdict, Problem
     let handle = worker.handle();
     tokio::select! {
         _clean = worker.ended() => Ok(Verdict::Good),
-        code = signals.drain_then_give_up(handle) => Ok(Verdict::Signalled(code)),
+        code = signals.drain_then_give_up(async || handle.drain().await) => Ok(Verdict::Signalled(code)),
     }
 }
 
@@ -130,28 +146,7 @@ fn rehearsal() -> Parts {
 }
 
 fn settings(args: &Args) -> Result<Settings, Problem> {
-    let file = match &args.config {
-        Some(path) => match fs::read_to_string(path) {
-            Ok(text) => Some((path.display().to_string(), text)),
-            Err(error) => return Err(Problem::File { path: path.clone(), error }),
-        },
-        None => None,
-    };
-    let text = |text: &std::ffi::OsString| text.to_string_lossy().into_owned();
-    let ours = |(name, _): &(String, String)| name.starts_with(VARIABLE_PREFIX);
-    let variables = env::vars_os().map(|(name, value)| (text(&name), text(&value)));
-    let mut flags = Vec::new();
-    for assignment in &args.set {
-        let Some((key, value)) = assignment.split_once('=') else {
-            return Err(Problem::SenselessOption {
-                option: "--set",
-                reason: "write KEY=VALUE, as in control.heartbeat_interval=2s",
-            });
-        };
-        flags.push((key.into(), format!("--set {key}"), value.into()));
-    }
-    // After --set, so that a flag of its own wins.
-    for (key, flag, value) in [
+    let flags = [
         ("worker_id", "--worker-id", &args.worker_id),
         ("grpc", "--grpc", &args.grpc),
         ("http", "--http", &args.http),
@@ -160,27 +155,19 @@ fn settings(args: &Args) -> Result<Settings, Problem> {
         ("data_dir", "--data-dir", &args.data_dir),
         ("cache_dir", "--cache-dir", &args.cache_dir),
         ("execution.slots", "--slots", &args.slots),
-    ] {
-        if let Some(value) = value {
-            flags.push((key.into(), flag.into(), value.clone()));
-        }
-    }
-    Ok(Settings { file, variables: variables.filter(ours).collect(), flags })
+    ];
+    settings::gather::<WorkerConfig>(args.config.as_deref(), &args.set, &flags)
 }
 
 /// A worker that runs leaves over the segments of a store.
-fn parts(config: &WorkerConfig) -> Result<Parts, Problem> {
+pub(crate) fn parts(config: &WorkerConfig) -> Result<Parts, Problem> {
     let worker_id = config.worker_id().map_err(Problem::failed)?;
-    let disk = DiskConfig {
-        folder: config.cache_dir(&worker_id),
-        artifact_ttl: config.artifacts.ttl.get(),
-        artifact_ttl_after_ack: config.artifacts.ttl_after_ack.get(),
-        ..DiskConfig::default()
-    };
+    let disk = config.disk_config(config.cache_dir(&worker_id));
     let (disk, lost) = WorkerDisk::open(&disk, store(config)?).map_err(Problem::failed)?;
     let routes = serve_artifacts::routes(disk.spool().clone());
     let (artifacts, lost) = DiskArtifacts::start(disk, lost).map_err(Problem::failed)?;
-    let executor = LeafWork::new(Arc::clone(&artifacts), Handle::current(), EvalLimits::default());
+    let limits = config.limits.limits();
+    let executor = LeafWork::new(Arc::clone(&artifacts), Handle::current(), limits);
     let version = env!("CARGO_PKG_VERSION").to_owned();
     Ok(Parts { executor: Arc::new(executor), artifacts, lost, routes, version })
 }

@@ -1,6 +1,8 @@
 //! A worker as a real process: its command line, a session from the introduction to the
 //! acknowledgement, and every way it leaves.
 
+#[path = "../worker/tests/support/collector.rs"]
+mod collector;
 #[path = "../worker/tests/support/mod.rs"]
 mod support;
 
@@ -9,6 +11,7 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use collector::Collector;
 use core_workcoord::message::WorkerMessage;
 use rustix::process::{Pid, Signal, kill_process};
 use support::{Api, PATIENCE, get, request, work};
@@ -164,6 +167,51 @@ async fn log_lines_can_be_json_and_the_environment_can_say_so() {
     let failed = lines.iter().find(|line| line["message"] == "work failed").expect("it is told");
     assert_eq!(failed["work_id"], work(0).work_id.to_string());
     assert_eq!(failed["query_id"], work(0).work_id.query.to_string());
+}
+
+#[tokio::test]
+async fn spans_are_sent_before_a_drained_worker_exits() {
+    let collector = Collector::start().await;
+    let endpoint = format!("traces.otlp_endpoint={}", collector.endpoint());
+    let worker = Process::start(&["--set", &endpoint, "--set", "traces.service_name=pool"]);
+    let mut api = Api::greeted(worker.grpc, "api-1", 1).await;
+    api.start(0, "size:6").await;
+    let artifact = api.ready(0).await;
+    api.acknowledge(0, &artifact).await;
+    worker.signal(Signal::TERM);
+    let (status, log) = tokio::task::spawn_blocking(|| worker.ended()).await.expect("it ends");
+    assert_eq!(status.code(), Some(0), "{log}");
+    let spans = collector.spans();
+    let [run] = &spans[..] else { panic!("{spans:?}\n{log}") };
+    assert_eq!(run.trace_id, "0af7651916cd43dd8448eb211c80319c");
+    assert_eq!((run.name.as_str(), run.service["service.name"].as_str()), ("run", "pool"));
+    assert_eq!((run.attributes["rows"].as_str(), run.attributes["bytes"].as_str()), ("1", "6"));
+}
+
+/// A collector that is not there, and one that takes connections and says nothing.
+#[tokio::test]
+async fn a_collector_that_does_not_answer_holds_nothing_up() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+    let silent = silent.local_addr().map(|address| (silent, address)).expect("it is bound");
+    for address in ["127.0.0.1:1".parse().expect("an address"), silent.1] {
+        let endpoint = format!("traces.otlp_endpoint=http://{address}");
+        let worker = Process::start(&["--set", &endpoint]);
+        let mut api = Api::greeted(worker.grpc, "api-1", 1).await;
+        let begun = Instant::now();
+        // So many that a wait for each, however short, would be noticed.
+        for item in 0..2_000 {
+            api.start(item, "size:1").await;
+            let artifact = api.ready(item).await;
+            api.acknowledge(item, &artifact).await;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+        let asked = Instant::now();
+        worker.signal(Signal::TERM);
+        let (status, log) = tokio::task::spawn_blocking(|| worker.ended()).await.expect("it ends");
+        assert_eq!(status.code(), Some(0), "{log}");
+        assert!(asked.elapsed() < Duration::from_secs(8), "{:?}", asked.elapsed());
+        assert!(log.contains("span"), "nobody is told: {log}");
+    }
 }
 
 #[test]

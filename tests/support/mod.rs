@@ -2,6 +2,8 @@
 //! and a reading of segments that owes nothing to our own reader.
 #![allow(dead_code, reason = "every suite uses a part of it")]
 
+pub mod server;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -18,7 +18,7 @@ use crate::cli::Problem;
 use crate::clock;
 
 /// An attempt on its way.
-pub(super) struct Upload {
+pub(crate) struct Upload {
     tenant: TenantId,
     name: String,
     store: Store,
@@ -27,10 +27,15 @@ pub(super) struct Upload {
 }
 
 impl Upload {
-    /// Makes the folder.
-    pub(super) fn begin(data_dir: &DataDir, tenant: &TenantId) -> Result<Self, Problem> {
+    /// Makes the folder. Its name begins with `origin`, so that whose segments these are can be told
+    /// from where they lie; no other attempt has the same.
+    pub(crate) fn begin(
+        data_dir: &DataDir,
+        tenant: &TenantId,
+        origin: &str,
+    ) -> Result<Self, Problem> {
         let store = data_dir.store().map_err(Problem::failed)?;
-        let name = unique_name();
+        let name = format!("{origin}{}", unique_name());
         let folder = ObjectPath::of_upload(tenant, &name).map_err(Problem::failed)?;
         let folder = data_dir.path().join(folder.as_str());
         make_new(&folder).map_err(|error| Problem::File { path: folder.clone(), error })?;
@@ -38,13 +43,13 @@ impl Upload {
     }
 
     /// Where segments are written at first, and what has to be put aside on the way.
-    pub(super) fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Gives the files of segments their final names, which follow from their content. Nobody sees
     /// them yet.
-    pub(super) async fn place(
+    pub(crate) async fn place(
         &self,
         segments: &[ImportedSegment],
     ) -> Result<Vec<NewSegment>, Problem> {
@@ -85,7 +90,7 @@ impl Upload {
 
     /// Registers all of them in one step. Gives how many are new; the files of those that the
     /// catalog knew already are removed.
-    pub(super) async fn register(
+    pub(crate) async fn register(
         mut self,
         catalog: &Catalog,
         segments: &[NewSegment],
@@ -98,6 +103,19 @@ impl Upload {
             self.remove_known(catalog, segments).await?;
         }
         Ok(changed.added)
+    }
+
+    /// Puts the output of a compaction in the place of its input, in one step.
+    pub(crate) async fn replace(
+        mut self,
+        catalog: &Catalog,
+        segments: &[NewSegment],
+        retire: &[SegmentId],
+    ) -> Result<(), Problem> {
+        let replaced = catalog.replace(&self.tenant, segments, retire, clock::now_ms()).await;
+        self.is_registered = !matches!(&replaced, Err(error) if !error.is_transient());
+        replaced.map_err(Problem::failed)?;
+        Ok(())
     }
 
     async fn remove_known(
@@ -165,8 +183,8 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let data_dir = DataDir::open_or_create(top.path()).unwrap();
         let tenant = TenantId::new("t").unwrap();
-        let upload = Upload::begin(&data_dir, &tenant).unwrap();
-        let other = Upload::begin(&data_dir, &tenant).unwrap();
+        let upload = Upload::begin(&data_dir, &tenant, "").unwrap();
+        let other = Upload::begin(&data_dir, &tenant, "").unwrap();
         assert_ne!(upload.folder(), other.folder());
         fs::write(upload.folder().join("half"), "").unwrap();
         let folder = upload.folder().to_owned();
