@@ -222,9 +222,9 @@ impl Item {
     pub fn read(&self, artifact: &Got, announced: &Artifact) -> Result<LeafPart, Unreadable> {
         let limit = self.work.limits.max_values;
         let table = match artifact {
-            Got::InMemory(artifact) => artifact::read(artifact.bytes().clone(), limit),
+            Got::InMemory(artifact) => artifact::read(artifact.bytes().clone(), &self.spec, limit),
             Got::InFile(artifact) => match artifact.file().try_clone() {
-                Ok(file) => artifact::read(file, limit),
+                Ok(file) => artifact::read(file, &self.spec, limit),
                 Err(error) => return Err(Unreadable::Malformed(error.to_string())),
             },
         };

@@ -4,22 +4,30 @@
 //! milliseconds, `series` (a number within the file), `kind` (0 a value, 1 the state of a group, 2 the
 //! state of a window that crosses an edge, 3 a sample of such a window), `drop_name`, `value`; `low`
 //! and `count` of sums in the making, `state` of states that are bytes, and `labels` in the first row
-//! of every series: names and values, each ended by the byte 0xff. The version of the schema is in the
-//! file's metadata.
+//! of every series: names and values, each ended by the byte 0xff. The file's metadata has the version
+//! of the schema, and which work it is of: whoever mixes up two artifacts is noticed.
 
 mod read;
 mod write;
+
+use sha2::{Digest as _, Sha256};
 
 pub use read::{ArtifactError, read};
 pub use write::write;
 
 /// The version of artifacts this build writes and reads.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Keys of the file's metadata.
 mod key {
     pub(super) const VERSION: &str = "tributary.artifact.version";
     pub(super) const METRICS: &str = "tributary.artifact.metrics";
+    pub(super) const WORK: &str = "tributary.artifact.work";
+}
+
+/// Which work an artifact is of: the SHA-256 of the spec, in hex.
+fn work_text(spec: &[u8]) -> String {
+    Sha256::digest(spec).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The columns, by name and place.

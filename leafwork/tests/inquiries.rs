@@ -94,17 +94,18 @@ fn work(matchers: Vec<Matcher>, inquiry: SeriesInquiry) -> Work {
 
 /// The artifact that a worker makes of the work.
 fn made(work: &Work, indexes: &[SeriesIndex]) -> Result<Vec<u8>, RunError> {
-    let work = Work::of(&spec_of(work).encode(), &work.limits).unwrap();
+    let spec = spec_of(work).encode();
+    let work = Work::of(&spec, &work.limits).unwrap();
     let indexes: Vec<_> = indexes.iter().collect();
     let part = work.inquire(work.inquiry.as_ref().unwrap(), &indexes, || false)?;
     let mut file = Vec::new();
-    artifact::write(&PartTable::of(&work.leaf, &part), &mut file).unwrap();
+    artifact::write(&PartTable::of(&work.leaf, &part), &spec, &mut file).unwrap();
     Ok(file)
 }
 
 /// What the artifact tells.
 fn told(work: &Work, file: Vec<u8>) -> Vec<Labels> {
-    let table = artifact::read(Bytes::from(file), 1_000_000).unwrap();
+    let table = artifact::read(Bytes::from(file), &spec_of(work).encode(), 1_000_000).unwrap();
     let part = table.into_part(&work.leaf, work.span, work.place).unwrap();
     assert!(part.crossing.is_empty(), "everything is told within the span");
     let PartValues::Rows(rows) = part.values else { panic!("nothing was aggregated") };

@@ -77,8 +77,8 @@ fn part(
     let part = work.run(segments, &mut CellBuffers::default(), || false);
     let part = part.map_err(|error| error.to_string())?;
     let mut file = Vec::new();
-    artifact::write(&PartTable::of(&work.leaf, &part), &mut file).unwrap();
-    let table = artifact::read(Bytes::from(file), limits.max_values).unwrap();
+    artifact::write(&PartTable::of(&work.leaf, &part), &sent, &mut file).unwrap();
+    let table = artifact::read(Bytes::from(file), &sent, limits.max_values).unwrap();
     Ok(table.into_part(&planned.leaf, span, place).unwrap())
 }
 

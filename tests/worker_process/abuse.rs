@@ -12,7 +12,7 @@ use tributary_integration::worker_suite::api::{Api, assignment, hello};
 use tributary_integration::worker_suite::field::Field;
 use tributary_integration::worker_suite::http::{get, head, hung_up, request};
 
-use super::{comes_to_rest, still_works, worker_on};
+use super::{comes_to_rest, still_works, until_files, worker_on};
 
 #[tokio::test]
 async fn wrong_tokens_forged_names_and_ranges_beyond_the_end_are_refused() {
@@ -155,18 +155,4 @@ async fn a_peer_that_talks_and_never_listens_is_cut_off() {
     }
     until_files(&worker, before.open_files).await;
     still_works(&worker, &field, "api-good", 1).await;
-}
-
-/// Waits until there are no more files open than this, beside the connection that asks.
-async fn until_files(
-    worker: &tributary_integration::worker_suite::process::WorkerProcess,
-    at_most: usize,
-) {
-    let waiting = async {
-        while worker.footprint().open_files > at_most {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let waited = timeout(PATIENCE, waiting).await;
-    assert!(waited.is_ok(), "{:?}, not {at_most}: {}", worker.footprint(), worker.log());
 }

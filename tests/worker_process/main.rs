@@ -13,7 +13,10 @@ mod soak;
 mod violations;
 
 use std::env;
+use std::time::Duration;
 
+use tokio::time::timeout;
+use tributary_integration::worker_suite::PATIENCE;
 use tributary_integration::worker_suite::api::Api;
 use tributary_integration::worker_suite::field::Field;
 use tributary_integration::worker_suite::process::WorkerProcess;
@@ -45,4 +48,16 @@ async fn comes_to_rest(worker: &WorkerProcess) {
         worker.until(name, 0).await;
     }
     worker.until("spool_bytes", 0).await;
+}
+
+/// Waits until there are no more files open than this: the connection that asked for metrics a moment
+/// ago may still be among them.
+async fn until_files(worker: &WorkerProcess, at_most: usize) {
+    let waiting = async {
+        while worker.footprint().open_files > at_most {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = timeout(PATIENCE, waiting).await;
+    assert!(waited.is_ok(), "{:?}, not {at_most}: {}", worker.footprint(), worker.log());
 }

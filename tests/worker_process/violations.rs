@@ -10,7 +10,7 @@ use tributary_integration::worker_suite::wire::say;
 use tributary_proto::encode::api_message;
 use tributary_proto::limits::SPEC_MAX_BYTES;
 
-use super::{comes_to_rest, still_works, worker_on};
+use super::{comes_to_rest, still_works, until_files, worker_on};
 
 fn greeting() -> Bytes {
     api_message(hello("api-bad", 1))
@@ -99,6 +99,5 @@ async fn whoever_breaks_the_protocol_is_told_why_and_the_next_session_works() {
     }
     comes_to_rest(&worker).await;
     assert_eq!(worker.metric("streams_ended_total").await, 2 * count + 1);
-    let after = worker.footprint();
-    assert!(after.open_files <= before.open_files, "{before:?}, then {after:?}");
+    until_files(&worker, before.open_files).await;
 }

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
-use core_workcoord::id::{SessionId, TenantId};
+use core_workcoord::id::TenantId;
 use core_workcoord::message::{Failure, FailureCode};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle as Runtime;
@@ -110,14 +110,15 @@ impl LeafWork {
         &self,
         turn: WorkTurn,
         (leaf, part): (&Leaf, LeafPart),
-        session: SessionId,
+        assignment: &Assignment,
         cancel: &Cancel,
     ) -> Result<Finished, Failure> {
         let table = PartTable::of_unless(leaf, &part, &|| cancel.is_set());
         let table = table.ok_or_else(cancelled)?;
         drop(part);
         let mut writer = turn.begin().map_err(|error| disk_failure(&error))?;
-        if let Err(error) = artifact::write(&table, Wanted { writer: &mut writer, cancel }) {
+        let spec = &assignment.work.spec;
+        if let Err(error) = artifact::write(&table, spec, Wanted { writer: &mut writer, cancel }) {
             if cancel.is_set() {
                 return Err(cancelled());
             }
@@ -133,7 +134,7 @@ impl LeafWork {
             max_ts: table.ts.last().copied().unwrap_or_default(),
             parquet_schema_version: artifact::SCHEMA_VERSION,
         };
-        let spooled = writer.commit(session, facts, self.disk.now());
+        let spooled = writer.commit(assignment.session, facts, self.disk.now());
         spooled.map(|spooled| finished(&spooled, false)).map_err(|error| disk_failure(&error))
     }
 }
@@ -154,7 +155,7 @@ impl Execute for LeafWork {
             None => self.run_leaf(&work, &files, cancel)?,
         };
         let made = (&work.leaf, part);
-        self.stages.encode(|| self.encode(turn, made, assignment.session, cancel))
+        self.stages.encode(|| self.encode(turn, made, assignment, cancel))
     }
 
     fn measure(&self, text: &mut Text) {

@@ -34,7 +34,7 @@ async fn a_leaf_comes_back_as_an_artifact_and_equal_work_is_done_once() {
         let (size, checksum) = (ready.size_bytes, ready.checksum);
         let fetched = fetcher.fetch(&ready.url, api.token(), size, checksum).await;
         let file = fetched.expect("it is served").bytes().clone();
-        let table = artifact::read(file, 1_000).expect("it is an artifact");
+        let table = artifact::read(file, &spec, 1_000).expect("it is an artifact");
         assert_eq!(ready.row_count, table.len() as u64);
         let leaf = &plan.leaves[0].leaf;
         let part = table.into_part(leaf, TimeSpan::ALL, 0).expect("it is this leaf's");
@@ -133,13 +133,14 @@ async fn an_inquiry_is_answered_without_the_samples() {
         }),
     };
     let mut api = Api::greeted(worker.grpc(), "api-1", 1).await;
-    give(&api, 1, &spec_of(&asked).encode()).await;
+    let spec = spec_of(&asked).encode();
+    give(&api, 1, &spec).await;
     assert_eq!(api.answer().await, WorkerMessage::Accepted(work(1)));
     assert_eq!(api.answer().await, WorkerMessage::Started(work(1)));
     let ready = api.ready(1).await;
     let fetcher = Fetcher::new(FetchConfig::default()).expect("a client");
     let fetched = fetcher.fetch(&ready.url, api.token(), ready.size_bytes, ready.checksum).await;
-    let table = artifact::read(fetched.expect("it is served").bytes().clone(), 1_000);
-    let told = table.expect("it is an artifact").series;
+    let file = fetched.expect("it is served").bytes().clone();
+    let told = artifact::read(file, &spec, 1_000).expect("it is an artifact").series;
     assert_eq!(told.iter().map(|told| told.value("host")).collect::<Vec<_>>(), ["a", "b"]);
 }

@@ -73,8 +73,8 @@ impl Pool {
             let indexes: Vec<_> = indexes.collect();
             let part = work.inquire(work.inquiry.as_ref().unwrap(), &indexes, || false).unwrap();
             let mut file = Vec::new();
-            artifact::write(&PartTable::of(&work.leaf, &part), &mut file).unwrap();
-            let table = artifact::read(Bytes::from(file), 1_000).unwrap();
+            artifact::write(&PartTable::of(&work.leaf, &part), &spec.spec, &mut file).unwrap();
+            let table = artifact::read(Bytes::from(file), &spec.spec, 1_000).unwrap();
             let part = table.into_part(&work.leaf, TimeSpan::ALL, 0).unwrap();
             let charge = self.memory.charge(100).unwrap();
             let fetched = Box::new(Fetched { part, size_bytes: 1, rows: 1, charge });

@@ -33,7 +33,7 @@ use super::stage::Stage;
 pub(super) fn compare(runtime: &Runtime, field: &Field, span: Duration) {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = runtime.block_on(serve(field, folder.path(), span));
-    encode(runtime, &file, folder.path(), span);
+    encode(runtime, (&file, &field.large().spec(0)), folder.path(), span);
 }
 
 /// How fast a large artifact is served, and its bytes.
@@ -67,8 +67,8 @@ async fn serve(field: &Field, folder: &Path, span: Duration) -> Bytes {
 }
 
 /// How fast a table becomes a file.
-fn encode(runtime: &Runtime, file: &Bytes, folder: &Path, span: Duration) {
-    let table = artifact::read(file.clone(), u64::MAX).expect("it is an artifact");
+fn encode(runtime: &Runtime, (file, spec): (&Bytes, &[u8]), folder: &Path, span: Duration) {
+    let table = artifact::read(file.clone(), spec, u64::MAX).expect("it is an artifact");
     let size_bytes = file.len() as u64;
     let tell = |what: &str, size_bytes: u64, rate: f64| {
         let rows = rate / megabytes(size_bytes) * megabytes(table.len() as u64);
@@ -78,7 +78,7 @@ fn encode(runtime: &Runtime, file: &Bytes, folder: &Path, span: Duration) {
     let plain = rate(span, || write_plain(&table, io::sink()));
     tell("a plain Parquet writer with ts, series and value", plain_bytes, plain);
     let memory = rate(span, || {
-        artifact::write(&table, io::sink()).expect("nothing refuses it");
+        artifact::write(&table, spec, io::sink()).expect("nothing refuses it");
         size_bytes
     });
     tell("encoded as an artifact", size_bytes, memory);
@@ -89,7 +89,7 @@ fn encode(runtime: &Runtime, file: &Bytes, folder: &Path, span: Duration) {
         key = key.wrapping_add(1);
         let turn = runtime.block_on(disk.spool().turn(ReuseKey([key; 32])));
         let mut writer = turn.begin().expect("there is room");
-        artifact::write(&table, &mut writer).expect("the disk takes it");
+        artifact::write(&table, spec, &mut writer).expect("the disk takes it");
         let facts = Facts { row_count: 0, min_ts: 0, max_ts: 0, parquet_schema_version: 1 };
         let spooled = writer.commit(SessionId(1), facts, Moment::ZERO).expect("it is committed");
         disk.spool().release(spooled.id);

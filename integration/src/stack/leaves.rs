@@ -47,7 +47,7 @@ impl Execute for Leaves {
             .map_err(|error| failure(FailureCode::Internal, true, &error.to_string()))?;
         let table = PartTable::of(&work.leaf, &part);
         let mut bytes = Vec::new();
-        artifact::write(&table, &mut bytes)
+        artifact::write(&table, spec, &mut bytes)
             .map_err(|error| failure(FailureCode::Internal, true, &error.to_string()))?;
         let facts = Facts {
             row_count: table.len() as u64,

@@ -100,7 +100,7 @@ impl Field {
 
 impl Job {
     /// The spec of the item with this number. Items differ only in their place, so that each is
-    /// work of its own and its artifact equals that of all others.
+    /// work of its own, and the artifacts hold the same.
     pub fn spec(&self, number: u32) -> Bytes {
         self.over(number, self.segment.clone())
     }
@@ -135,7 +135,8 @@ impl Job {
 
     /// What the artifact of an item evaluates to: the values of its series, in their order.
     pub fn answer(&self, number: u32, file: Bytes) -> Vec<Vec<f64>> {
-        let table = artifact::read(file, 10_000_000).expect("it is an artifact");
+        let table =
+            artifact::read(file, &self.spec(number), 10_000_000).expect("it is an artifact");
         let leaf = &self.plan.leaves[0].leaf;
         let part = table.into_part(leaf, TimeSpan::ALL, number).expect("it is this leaf's");
         let mut flow = EvalFlow::new(&self.plan, vec![vec![(TimeSpan::ALL, number)]]);

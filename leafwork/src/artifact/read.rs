@@ -13,7 +13,7 @@ use parquet::schema::parser::parse_message_type;
 use tributary_promql::Labels;
 use tributary_promql::leaf::{PartTable, RowKind};
 
-use super::{SCHEMA, SCHEMA_VERSION, column, key};
+use super::{SCHEMA, SCHEMA_VERSION, column, key, work_text};
 
 /// Why bytes are no artifact.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +24,9 @@ pub enum ArtifactError {
     /// They are of another version.
     #[error("artifact of version {0:?}; this build knows version {SCHEMA_VERSION}")]
     Version(String),
+    /// They are the result of other work.
+    #[error("artifact of other work")]
+    OtherWork,
     /// They have other columns.
     #[error("artifact with columns of another kind")]
     Schema,
@@ -40,12 +43,16 @@ pub enum ArtifactError {
     },
 }
 
-/// Reads an artifact of no more than so many rows, from memory or from a file; of a file, a row
-/// group at a time.
-pub fn read(file: impl ChunkReader + 'static, row_limit: u64) -> Result<PartTable, ArtifactError> {
+/// Reads the artifact of the work that this spec asks for, of no more than so many rows, from memory
+/// or from a file; of a file, a row group at a time.
+pub fn read(
+    file: impl ChunkReader + 'static,
+    spec: &[u8],
+    row_limit: u64,
+) -> Result<PartTable, ArtifactError> {
     // The Parquet library means to refuse what is malformed; where it panics instead, that is no
     // reason to end the process.
-    let read = AssertUnwindSafe(|| read_trusting(file, row_limit));
+    let read = AssertUnwindSafe(|| read_trusting(file, spec, row_limit));
     catch_unwind(read).unwrap_or_else(|_| {
         let message = "the reader gave up".to_owned();
         Err(ArtifactError::Parquet(ParquetError::General(message)))
@@ -54,11 +61,15 @@ pub fn read(file: impl ChunkReader + 'static, row_limit: u64) -> Result<PartTabl
 
 fn read_trusting(
     file: impl ChunkReader + 'static,
+    spec: &[u8],
     row_limit: u64,
 ) -> Result<PartTable, ArtifactError> {
     let reader = SerializedFileReader::new(file)?;
     let metadata = reader.metadata().file_metadata();
     check_version(metadata)?;
+    if value_of(metadata, key::WORK) != Some(&*work_text(spec)) {
+        return Err(ArtifactError::OtherWork);
+    }
     let expected = parse_message_type(SCHEMA)?;
     if metadata.schema().get_fields() != expected.get_fields() {
         return Err(ArtifactError::Schema);

@@ -7,6 +7,8 @@ use tributary_promql::leaf::{PartTable, RowKind};
 
 use super::*;
 
+const SPEC: &[u8] = b"what is asked";
+
 /// Time, series, kind, value, low part and count, bytes.
 type TestRow = (i64, u32, u8, f64, Option<(f64, u64)>, Option<Vec<u8>>);
 
@@ -39,7 +41,7 @@ fn table(rows: &[TestRow]) -> PartTable {
 
 fn written(table: &PartTable) -> Vec<u8> {
     let mut bytes = Vec::new();
-    write(table, &mut bytes).unwrap();
+    write(table, SPEC, &mut bytes).unwrap();
     bytes
 }
 
@@ -65,7 +67,7 @@ proptest! {
         let table = table(&rows);
         let bytes = written(&table);
         prop_assert_eq!(&bytes, &written(&table), "equal parts give equal bytes");
-        let back = read(Bytes::from(bytes), 1_000).unwrap();
+        let back = read(Bytes::from(bytes), SPEC, 1_000).unwrap();
         prop_assert_eq!(bits(&back), bits(&table));
         prop_assert_eq!((back.ts, back.series_of, back.kind), (table.ts, table.series_of, table.kind));
         prop_assert_eq!((back.drop_name, back.bytes), (table.drop_name, table.bytes));
@@ -88,21 +90,29 @@ proptest! {
         let mut bytes = written(&table(&rows));
         let at = at.index(bytes.len());
         bytes[at] = byte;
-        let _ = read(Bytes::from(bytes.clone()), 1_000);
+        let _ = read(Bytes::from(bytes.clone()), SPEC, 1_000);
         bytes.truncate(cut.index(bytes.len()));
-        prop_assert!(read(Bytes::from(bytes), 1_000).is_err());
+        prop_assert!(read(Bytes::from(bytes), SPEC, 1_000).is_err());
     }
 }
 
 #[test]
 fn other_versions_and_too_many_rows_are_refused() {
     let bytes = written(&table(&[(1, 0, 0, 1.0, None, None), (2, 0, 0, 1.0, None, None)]));
-    let error = read(Bytes::from(bytes.clone()), 1).unwrap_err();
+    let error = read(Bytes::from(bytes.clone()), SPEC, 1).unwrap_err();
     assert_eq!(error.to_string(), "artifact of 2 rows; the limit is 1");
     let at = bytes.windows(7).rposition(|part| part == b"version").unwrap();
     let mut newer = bytes;
-    let digit = newer[at..].iter().position(|byte| *byte == b'1').unwrap();
-    newer[at + digit] = b'2';
-    let error = read(Bytes::from(newer), 9).unwrap_err();
-    assert_eq!(error.to_string(), "artifact of version \"2\"; this build knows version 1");
+    let digit = newer[at..].iter().position(|byte| *byte == b'2').unwrap();
+    newer[at + digit] = b'3';
+    let error = read(Bytes::from(newer), SPEC, 9).unwrap_err();
+    assert_eq!(error.to_string(), "artifact of version \"3\"; this build knows version 2");
+}
+
+/// Its size, checksum and rows are as announced: nothing else tells that a worker mixed two up.
+#[test]
+fn an_artifact_of_other_work_is_refused() {
+    let bytes = written(&table(&[(1, 0, 0, 1.0, None, None)]));
+    let error = read(Bytes::from(bytes), b"what else is asked", 9).unwrap_err();
+    assert_eq!(error.to_string(), "artifact of other work");
 }

@@ -1,4 +1,4 @@
-//! Parts of leaves into Parquet. Equal parts give equal bytes.
+//! Parts of leaves into Parquet. Equal parts of equal work give equal bytes.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -14,15 +14,15 @@ use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 use tributary_promql::leaf::PartTable;
 
-use super::{SCHEMA, SCHEMA_VERSION, key};
+use super::{SCHEMA, SCHEMA_VERSION, key, work_text};
 
 /// Rows of one row group.
 const GROUP_ROWS: usize = 1 << 20;
 
-/// Writes a part.
-pub fn write(table: &PartTable, out: impl Write + Send) -> Result<(), ParquetError> {
+/// Writes a part of the work that this spec asks for.
+pub fn write(table: &PartTable, spec: &[u8], out: impl Write + Send) -> Result<(), ParquetError> {
     let schema = Arc::new(parse_message_type(SCHEMA)?);
-    let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties(table)))?;
+    let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties(table, spec)))?;
     let mut labelled = vec![false; table.series.len()];
     let mut from = 0;
     while from < table.len() {
@@ -36,7 +36,7 @@ pub fn write(table: &PartTable, out: impl Write + Send) -> Result<(), ParquetErr
     Ok(())
 }
 
-fn properties(table: &PartTable) -> WriterProperties {
+fn properties(table: &PartTable, spec: &[u8]) -> WriterProperties {
     let pair = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
     let packed =
         |builder: parquet::file::properties::WriterPropertiesBuilder, name: &str, encoding| {
@@ -53,6 +53,7 @@ fn properties(table: &PartTable) -> WriterProperties {
         .set_key_value_metadata(Some(vec![
             pair(key::VERSION, SCHEMA_VERSION.to_string()),
             pair(key::METRICS, metrics_text(&table.metrics)),
+            pair(key::WORK, work_text(spec)),
         ]));
     // Times repeat and series count up: both pack to next to nothing. Values are taken as they are.
     let builder = packed(builder, "series", Encoding::DELTA_BINARY_PACKED);
