@@ -45,6 +45,14 @@ pub enum ChaosError {
         /// What went wrong.
         what: String,
     },
+    /// A tool of the system failed.
+    #[error("{command}\n{output}")]
+    Tool {
+        /// What was run.
+        command: String,
+        /// What it said.
+        output: String,
+    },
     /// There is no client to ask with.
     #[error("no HTTP client can be made")]
     Client(#[from] reqwest::Error),

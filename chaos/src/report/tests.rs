@@ -30,7 +30,7 @@ fn report(outcomes: Vec<Outcome>, violations: Vec<Violation>) -> Report {
         ran: second(10),
         apis: 1,
         clients: 2,
-        machine: Machine { kinds, without, links: "a proxy", cores: 2 },
+        machine: Machine { kinds, without, links: "a proxy".to_owned(), cores: 2 },
         questions: vec!["#0 <up>".to_owned()],
         faults: vec![fault],
         asked: asked.collect(),
