@@ -17,12 +17,13 @@ use crate::output;
 
 /// What a run is and what the exit code says, for the help.
 pub(crate) const PROMISE: &str = "\
-Starts one API node and three workers on loopback, asks for fault-free answers, and then lets clients
+Starts one API node and three workers, asks for fault-free answers, and then lets clients
 ask while one fault after another is done to them: processes killed, drained, frozen and restarted,
 links cut, slowed and reset, disks filled, files changed, the store erring, clocks set, a worker that
 lies. Every answer must be the fault-free one, byte for byte; an error is forgiven only where the fault
 makes an answer impossible; at the end nothing may be left. The seed decides what is done. Some faults
-need root (a small disk to fill, a network of its own) or libfaketime; what can't be done here is said in the report.
+need root (a small disk to fill, a network of its own) or libfaketime; what can't be done here is said
+in the report.
 
 Exit codes: 0 every promise was kept, 1 one was broken, 2 the run could not be done";
 
@@ -72,7 +73,7 @@ pub(crate) struct Args {
     bite: bool,
 
     /// What is between API nodes and workers: namespaces (of the network, one for each worker; needs root,
-    /// unshare, ip, nft, tc and ss), proxy, or auto: namespaces where they can be had
+    /// unshare, nsenter, ip, nft, tc and ss), proxy, or auto: namespaces where they can be had
     #[arg(long, value_name = "HOW", default_value = "auto")]
     network: Wish,
 
@@ -94,6 +95,9 @@ pub(crate) fn run(args: &Args) -> Result<Verdict, Problem> {
     let own = std::env::current_exe().map_err(Problem::failed)?;
     let network = network::enter(args.network, &own, "chaos").map_err(Problem::failed)?;
     let binary = args.binary.clone().unwrap_or(own);
+    if args.bite || !args.scenario.is_empty() {
+        eprintln!("links fall ill by {}", network.words());
+    }
     if args.bite {
         return show_teeth(args, &binary);
     }

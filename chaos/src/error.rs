@@ -45,6 +45,12 @@ pub enum ChaosError {
         /// What went wrong.
         what: String,
     },
+    /// The run can't have network namespaces.
+    #[error("network namespaces can't be had here: {why}")]
+    NoNetwork {
+        /// Why not.
+        why: String,
+    },
     /// A tool of the system failed.
     #[error("{command}\n{output}")]
     Tool {

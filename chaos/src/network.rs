@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::error::ChaosError;
-use tool::run;
+use tool::{output, run};
 
 pub use wire::{Traffic, Wire};
 
@@ -25,6 +25,9 @@ const OUTSIDE: &str = "TRIBUTARY_CHAOS_OUTSIDE";
 
 /// The option by which the binary is asked to rehearse.
 pub const REHEARSAL: &str = "--rehearse-network";
+
+/// A rehearsal has this long.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What is wished for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,36 +91,32 @@ pub fn enter(wish: Wish, binary: &Path, command: &str) -> Result<Network, ChaosE
         Ok(()) => {
             let arguments = std::env::args_os().skip(1);
             let source = unshared(binary)?.args(arguments).exec();
-            Err(ChaosError::Tool { command: "unshare".to_owned(), output: source.to_string() })
+            Err(ChaosError::NoNetwork { why: format!("unshare: {source}") })
         }
-        Err(error) if wish == Wish::Namespaces => Err(error),
-        Err(ChaosError::Tool { output, .. }) => Ok(Network::Proxy { why: output }),
-        Err(other) => Ok(Network::Proxy { why: other.to_string() }),
+        Err(ChaosError::NoNetwork { why }) if wish == Wish::Auto => Ok(Network::Proxy { why }),
+        Err(error) => Err(error),
     }
 }
 
 /// Whether a binary's suite can have a network of its own here: it tries, in one that goes at once.
 pub fn rehearsed(binary: &Path, command: &str) -> Result<(), ChaosError> {
-    let failed = |output| ChaosError::Tool { command: "unshare".to_owned(), output };
-    let said = unshared(binary)?.args([command, REHEARSAL]).stdin(Stdio::null()).output();
-    let said = said.map_err(|source| failed(format!("unshare: {source}")))?;
+    let refused = |why: String| ChaosError::NoNetwork { why };
+    let lost = |source: std::io::Error| refused(format!("unshare: {source}"));
+    let mut rehearsal = unshared(binary)?;
+    rehearsal.args([command, REHEARSAL]).stdin(Stdio::null());
+    rehearsal.stdout(Stdio::null()).stderr(Stdio::piped());
+    let said = output(rehearsal.spawn().map_err(lost)?, PATIENCE).map_err(lost)?;
     if said.status.success() {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&said.stderr);
-    Err(failed(
-        text.lines()
-            .map(str::trim)
-            .rfind(|line| !line.is_empty())
-            .unwrap_or("it failed")
-            .to_owned(),
-    ))
+    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty());
+    Err(refused(last.unwrap_or("it failed").to_owned()))
 }
 
 /// Does everything once that a run may need, inside.
 pub fn rehearse() -> Result<(), ChaosError> {
-    let refused =
-        |what: &str| ChaosError::Tool { command: "unshare".to_owned(), output: what.into() };
+    let refused = |why: &str| ChaosError::NoNetwork { why: why.to_owned() };
     if Network::here() != Network::Namespaces {
         return Err(refused("this is the machine's own network"));
     }
@@ -149,7 +148,8 @@ pub fn rehearse() -> Result<(), ChaosError> {
 
 /// The binary in a network and mount namespace of its own, without its arguments yet.
 fn unshared(binary: &Path) -> Result<Command, ChaosError> {
-    let outside = namespace().map_err(ChaosError::file("/proc/self/ns/net"))?;
+    let refused = |source| ChaosError::NoNetwork { why: format!("/proc/self/ns/net: {source}") };
+    let outside = namespace().map_err(refused)?;
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--"]).arg(binary).env(OUTSIDE, outside);
     Ok(command)
