@@ -1,14 +1,28 @@
 #!/usr/bin/env bash
 # Runs a command with what some faults of the chaos suite need: libfaketime, which lets a worker's clock
-# jump, is installed where it is missing, which takes Debian's apt-get and root. Without it, and without
-# root for a small disk that can be filled up, these faults are left out, and the report says so.
+# jump, and ip, tc, ss and nft, which give every worker a network of its own. What is missing is
+# installed, which takes Debian's apt-get and root. Without libfaketime, and without root for a small disk
+# that can be filled up, these faults are left out; without the tools, or root, a proxy stands in for the
+# network. The report says so.
 set -euo pipefail
-if ! ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1; then
+
+# A package for a purpose, which is said where it can't be had.
+need() {
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    apt-get install --yes --quiet --no-install-recommends faketime >/dev/null ||
-      echo "libfaketime can't be installed: clocks do not jump" >&2
+    apt-get install --yes --quiet --no-install-recommends "$1" >/dev/null ||
+      echo "$1 can't be installed: $2" >&2
   else
-    echo "libfaketime is not installed: clocks do not jump" >&2
+    echo "$1 is not installed: $2" >&2
   fi
-fi
+}
+
+# Where Debian keeps them, which is not everybody's path.
+PATH="$PATH:/usr/sbin:/sbin"
+export PATH
+
+ls /usr/lib/*/faketime/libfaketime.so.1 >/dev/null 2>&1 || need faketime "clocks do not jump"
+for tool in ip tc ss; do
+  command -v "$tool" >/dev/null || { need iproute2 "a proxy stands in for the network" && break; }
+done
+command -v nft >/dev/null || need nftables "a proxy stands in for the network"
 exec "$@"

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tributary_chaos::bite::bite;
+use tributary_chaos::network::{self, Wish};
 use tributary_chaos::scenario::{self, Size, Story};
 use tributary_chaos::{ChaosError, Kind, Report, Scenario, Terms};
 use tributary_process::signals::Signals;
@@ -16,12 +17,13 @@ use crate::output;
 
 /// What a run is and what the exit code says, for the help.
 pub(crate) const PROMISE: &str = "\
-Starts one API node and three workers on loopback, asks for fault-free answers, and then lets clients
+Starts one API node and three workers, asks for fault-free answers, and then lets clients
 ask while one fault after another is done to them: processes killed, drained, frozen and restarted,
 links cut, slowed and reset, disks filled, files changed, the store erring, clocks set, a worker that
 lies. Every answer must be the fault-free one, byte for byte; an error is forgiven only where the fault
 makes an answer impossible; at the end nothing may be left. The seed decides what is done. Some faults
-need root (a small disk to fill) or libfaketime; what can't be done here is said in the report.
+need root (a small disk to fill, a network of its own) or libfaketime; what can't be done here is said
+in the report.
 
 Exit codes: 0 every promise was kept, 1 one was broken, 2 the run could not be done";
 
@@ -70,6 +72,15 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["scenario", "fault", "apis", "clients"])]
     bite: bool,
 
+    /// What is between API nodes and workers: namespaces (of the network, one for each worker; needs root,
+    /// unshare, nsenter, ip, nft, tc and ss), proxy, or auto: namespaces where they can be had
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    network: Wish,
+
+    /// Say whether a network of its own can be had, and do nothing else
+    #[arg(long, hide = true)]
+    rehearse_network: bool,
+
     /// The binary under test [default: this one]
     #[arg(long, value_name = "FILE", hide = true)]
     binary: Option<PathBuf>,
@@ -77,10 +88,16 @@ pub(crate) struct Args {
 
 /// Runs, tells how it goes, and writes the report.
 pub(crate) fn run(args: &Args) -> Result<Verdict, Problem> {
-    let binary = match &args.binary {
-        Some(binary) => binary.clone(),
-        None => std::env::current_exe().map_err(Problem::failed)?,
-    };
+    if args.rehearse_network {
+        network::rehearse().map_err(Problem::failed)?;
+        return Ok(Verdict::Good);
+    }
+    let own = std::env::current_exe().map_err(Problem::failed)?;
+    let network = network::enter(args.network, &own, "chaos").map_err(Problem::failed)?;
+    let binary = args.binary.clone().unwrap_or(own);
+    if args.bite || !args.scenario.is_empty() {
+        eprintln!("links fall ill by {}", network.words());
+    }
     if args.bite {
         return show_teeth(args, &binary);
     }
@@ -90,6 +107,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict, Problem> {
     let time = Duration::try_from_secs_f64(args.minutes * 60.0).map_err(Problem::failed)?;
     let terms = Terms {
         kinds: args.fault.clone(),
+        network,
         apis: usize::from(args.apis),
         clients: usize::from(args.clients),
         ..Terms::of(binary, time, args.seed)

@@ -3,6 +3,7 @@
 //! TRIBUTARY_CHAOS_SEED another one; `tributary chaos` runs as long as one likes, and writes a report.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -59,6 +60,42 @@ fn faults_of_all_kinds_break_no_promise() {
     }
     assert!(report.is_good(), "{}", report.verdict());
     assert!(report.faults.len() >= 5 && report.counts()[0] > 100, "too little was done");
+}
+
+/// Faults of the network alone, done by the binary, which may move into a network of its own.
+fn network_faults(network: &str, faults: &[&str]) -> serde_json::Value {
+    let _alone = alone();
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let mut command = Command::new(binary());
+    command.args(["chaos", "--minutes", "0.4", "--seed", "3", "--network", network, "--report"]);
+    command.arg(folder.path());
+    command.args(faults.iter().flat_map(|fault| ["--fault", fault]));
+    let said = command.output().expect("the binary runs");
+    let (out, log) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+    assert!(said.status.success(), "{out}\n{log}");
+    let report = std::fs::read(folder.path().join("report.json")).expect("there is a report");
+    let report: serde_json::Value = serde_json::from_slice(&report).expect("it is JSON");
+    let links = report["links"].as_str().expect("it says how links fell ill");
+    assert!(log.contains(links), "the terminal says the same:\n{log}");
+    report
+}
+
+#[test]
+fn faults_of_the_network_break_no_promise_in_namespaces() {
+    if let Err(error) = tributary_chaos::network::rehearsed(&binary(), "chaos") {
+        println!("no network of its own can be had here: {error}");
+        return;
+    }
+    let report = network_faults("namespaces", &["loss", "cut-both-ways", "half-open", "delay"]);
+    assert!(report["links"].as_str().is_some_and(|links| links.starts_with("network namespaces")));
+    assert!(report["faults"].as_array().is_some_and(|faults| faults.len() >= 3), "{report}");
+}
+
+#[test]
+fn faults_of_the_network_break_no_promise_over_the_proxy() {
+    let report = network_faults("proxy", &["loss", "cut-to-api", "resets", "bandwidth"]);
+    assert!(report["links"].as_str().is_some_and(|links| links.starts_with("a TCP proxy")));
+    assert_eq!(report["not_done_here"][0]["kind"], "loss");
 }
 
 #[test]

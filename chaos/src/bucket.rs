@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::error::ChaosError;
+use crate::network::Network;
 
 /// The name of the bucket.
 pub const NAME: &str = "segments";
@@ -50,8 +51,13 @@ struct Shared {
 
 impl Bucket {
     /// Serves the files of a folder.
-    pub async fn of(folder: PathBuf) -> Result<Self, ChaosError> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(ChaosError::Listen)?;
+    pub async fn of(folder: PathBuf, network: &Network) -> Result<Self, ChaosError> {
+        // Workers in namespaces reach it over their wires, and nobody else does.
+        let host = match network {
+            Network::Namespaces => "0.0.0.0:0",
+            Network::Proxy { .. } => "127.0.0.1:0",
+        };
+        let listener = TcpListener::bind(host).await.map_err(ChaosError::Listen)?;
         let address = listener.local_addr().map_err(ChaosError::Listen)?;
         let requests = AtomicU64::new(0);
         let shared = Arc::new(Shared { folder, mood: Mutex::default(), requests });

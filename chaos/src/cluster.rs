@@ -1,8 +1,9 @@
-//! A cluster of real processes on loopback: API nodes, workers, the store they read, and between them
-//! links that can fall ill. What is done to it is in `fault`.
+//! A cluster of real processes: API nodes, workers, the store they read, and between them roads that can
+//! fall ill. What is done to it is in `fault`.
 
 mod api;
 mod cache;
+mod road;
 mod worker;
 
 use std::net::SocketAddr;
@@ -18,11 +19,13 @@ use crate::bucket::Bucket;
 use crate::client::client;
 use crate::data;
 use crate::error::ChaosError;
+use crate::network::{Network, Wire};
 use crate::process::Process;
 use crate::scrape::Metrics;
 
 pub use api::ApiNode;
 pub use cache::CacheDir;
+pub use road::Road;
 pub use worker::WorkerNode;
 
 /// How a cluster is.
@@ -40,6 +43,8 @@ pub struct Layout {
     pub seed: u64,
     /// The deliberate bug that all processes have, where the binary has any.
     pub bug: Option<String>,
+    /// What is between them.
+    pub network: Network,
     /// Settings of API nodes and of workers beyond the usual ones.
     pub api_settings: Vec<String>,
     /// See `api_settings`.
@@ -56,6 +61,7 @@ impl Layout {
             places: 5,
             seed,
             bug: None,
+            network: Network::here(),
             api_settings: Vec::new(),
             worker_settings: Vec::new(),
         }
@@ -75,7 +81,15 @@ impl Program {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.binary);
+        self.with_bug(Command::new(&self.binary))
+    }
+
+    /// At the far end of a wire, where there is one.
+    fn command_at(&self, wire: Option<&Wire>) -> Command {
+        wire.map_or_else(|| self.command(), |wire| self.with_bug(wire.command(&self.binary)))
+    }
+
+    fn with_bug(&self, mut command: Command) -> Command {
         command.envs(self.bug.as_ref().map(|bug| (crate::bite::VARIABLE, bug)));
         command
     }
@@ -113,7 +127,7 @@ impl Cluster {
                 .await
                 .map_err(|_| ChaosError::Import { output: "the import broke off".to_owned() })??;
         }
-        let bucket = Bucket::of(data.clone()).await?;
+        let bucket = Bucket::of(data.clone(), &layout.network).await?;
         let mut this = Self {
             apis: Vec::new(),
             workers: Vec::new(),
@@ -128,13 +142,19 @@ impl Cluster {
             let folder = this.folder.path();
             let store = this.bucket.address();
             let program = Program::of(&this.layout);
-            this.workers.push(WorkerNode::new(program, number, folder, store, settings).await?);
+            let wire = match (&this.layout.network, u8::try_from(number)) {
+                (Network::Namespaces, Ok(number)) => Some(Wire::new(number, folder)?),
+                _ => None,
+            };
+            let road = Road::new(wire).await?;
+            let worker = WorkerNode::new(program, number, folder, road, store, settings);
+            this.workers.push(worker.await?);
         }
         for number in 0..this.layout.apis {
             let settings = this.layout.api_settings.clone();
-            let places = this.layout.places;
-            let api = ApiNode::new(Program::of(&this.layout), number, this.folder.path(), places);
-            this.apis.push(api.await?.with_settings(settings));
+            let roads = this.workers.iter().map(|worker| worker.road.control()).collect();
+            let api = ApiNode::new(Program::of(&this.layout), number, this.folder.path(), roads);
+            this.apis.push(api.with_settings(settings));
         }
         for number in 0..this.layout.workers {
             this.start_worker(number).await?;
@@ -160,19 +180,14 @@ impl Cluster {
         self.layout.workers
     }
 
-    /// Starts a worker, under the name and with the cache it always has, and leads its links to it.
-    pub async fn start_worker(&mut self, number: usize) -> Result<(), ChaosError> {
-        self.workers[number].start().await?;
-        self.connect(number);
-        Ok(())
+    /// What is between its processes.
+    pub fn network(&self) -> &Network {
+        &self.layout.network
     }
 
-    /// Leads all links of a worker to where it is.
-    pub fn connect(&self, number: usize) {
-        let grpc = self.workers[number].grpc();
-        for api in &self.apis {
-            api.links[number].lead_to(grpc);
-        }
+    /// Starts a worker, under the name and with the cache it always has, and leads its road to it.
+    pub async fn start_worker(&mut self, number: usize) -> Result<(), ChaosError> {
+        self.workers[number].start().await
     }
 
     /// Starts an API node at the address it always has.

@@ -45,6 +45,20 @@ pub enum ChaosError {
         /// What went wrong.
         what: String,
     },
+    /// The run can't have network namespaces.
+    #[error("network namespaces can't be had here: {why}")]
+    NoNetwork {
+        /// Why not.
+        why: String,
+    },
+    /// A tool of the system failed.
+    #[error("{command}\n{output}")]
+    Tool {
+        /// What was run.
+        command: String,
+        /// What it said.
+        output: String,
+    },
     /// There is no client to ask with.
     #[error("no HTTP client can be made")]
     Client(#[from] reqwest::Error),

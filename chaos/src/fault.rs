@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::cluster::Cluster;
 use crate::dice::Dice;
 use crate::error::ChaosError;
+use crate::network::Network;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,6 +49,8 @@ pub enum Kind {
     CutArtifacts,
     /// Everything comes late.
     Delay,
+    /// Packets are lost.
+    Loss,
     /// Connections are reset, again and again.
     Resets,
     /// Little bandwidth.
@@ -112,7 +115,7 @@ pub struct Happened {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::KillWorker,
         Self::DrainWorker,
         Self::FreezeShort,
@@ -128,6 +131,7 @@ impl Kind {
         Self::CutBoth,
         Self::CutArtifacts,
         Self::Delay,
+        Self::Loss,
         Self::Resets,
         Self::Bandwidth,
         Self::HalfOpen,
@@ -165,6 +169,7 @@ impl Kind {
             Self::CutBoth => "cut-both-ways",
             Self::CutArtifacts => "cut-artifacts",
             Self::Delay => "delay",
+            Self::Loss => "loss",
             Self::Resets => "resets",
             Self::Bandwidth => "bandwidth",
             Self::HalfOpen => "half-open",
@@ -209,6 +214,9 @@ impl Kind {
             Self::ClockSteps if !workers.iter().all(|worker| worker.has_fake_clock()) => {
                 Some("libfaketime is not installed")
             }
+            Self::Loss if *cluster.network() != Network::Namespaces => {
+                Some("a proxy has no packets to lose")
+            }
             _ => None,
         }
     }
@@ -233,15 +241,16 @@ impl Kind {
             Self::Scale => deed.scale().await?,
             Self::KillApi => deed.kill_api().await?,
             Self::RestartApi => deed.restart_api().await?,
-            Self::CutToWorker => deed.cut(true, false).await,
-            Self::CutToApi => deed.cut(false, true).await,
-            Self::CutBoth => deed.cut(true, true).await,
-            Self::CutArtifacts => deed.cut_artifacts().await,
-            Self::Delay => deed.delay().await,
-            Self::Resets => deed.resets().await,
-            Self::Bandwidth => deed.bandwidth().await,
-            Self::HalfOpen => deed.half_open().await,
-            Self::WireFlips => deed.wire_flips().await,
+            Self::CutToWorker => deed.cut(true, false).await?,
+            Self::CutToApi => deed.cut(false, true).await?,
+            Self::CutBoth => deed.cut(true, true).await?,
+            Self::CutArtifacts => deed.cut_artifacts().await?,
+            Self::Delay => deed.delay().await?,
+            Self::Loss => deed.loss().await?,
+            Self::Resets => deed.resets().await?,
+            Self::Bandwidth => deed.bandwidth().await?,
+            Self::HalfOpen => deed.half_open().await?,
+            Self::WireFlips => deed.wire_flips().await?,
             Self::DiskFlips => deed.disk_flips().await,
             Self::ArtifactsDeleted => deed.artifacts_deleted().await,
             Self::ArtifactsExpire => deed.artifacts_expire().await?,

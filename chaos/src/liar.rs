@@ -147,7 +147,7 @@ fn lie(dice: &mut Dice, ready: WorkReady) -> Vec<WorkerMessage> {
         0 => lie.artifact.checksum.0[dice.below(32)] ^= 1,
         1 => lie.artifact.row_count += 1,
         2 => lie.artifact.size_bytes += 1,
-        3 => lie.artifact.url = lie.artifact.url.replace("127.0.0.1", "127.0.0.2"),
+        3 => lie.artifact.url = elsewhere(&lie.artifact.url),
         4 => {
             // The artifact of this work is announced as another's, and its own too.
             lie.work.work_id.item += 1;
@@ -165,6 +165,16 @@ fn lie(dice: &mut Dice, ready: WorkReady) -> Vec<WorkerMessage> {
         }
     }
     vec![WorkerMessage::Ready(lie)]
+}
+
+/// The same on another host.
+fn elsewhere(url: &str) -> String {
+    let (host, rest) = match url.strip_prefix("http://").and_then(|rest| rest.split_once(':')) {
+        Some(parts) => parts,
+        None => return url.to_owned(),
+    };
+    let other = if host == "127.0.0.2" { "127.0.0.3" } else { "127.0.0.2" };
+    format!("http://{other}:{rest}")
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -17,6 +17,7 @@ pub mod fault;
 pub mod journal;
 pub mod liar;
 pub mod link;
+pub mod network;
 pub mod process;
 pub mod question;
 pub mod report;
@@ -29,6 +30,7 @@ pub mod workload;
 
 pub use error::ChaosError;
 pub use fault::Kind;
+pub use network::Network;
 pub use report::Report;
 pub use run::{Terms, run};
 pub use scenario::Scenario;

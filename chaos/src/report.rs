@@ -27,7 +27,7 @@ pub struct Machine {
     /// Kinds that were not, and why.
     pub without: Vec<(Kind, &'static str)>,
     /// How links are made to fall ill.
-    pub links: &'static str,
+    pub links: String,
     /// Cores.
     pub cores: usize,
 }
@@ -40,7 +40,7 @@ impl Machine {
         Self {
             without: wanted.iter().filter_map(hindered).collect(),
             kinds: wanted.into_iter().filter(|kind| kind.hindrance(cluster).is_none()).collect(),
-            links: "a TCP proxy on loopback between API nodes, workers and the store",
+            links: cluster.network().words(),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         }
     }

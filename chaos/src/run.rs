@@ -13,6 +13,7 @@ use crate::cluster::{Cluster, Layout};
 use crate::dice::Dice;
 use crate::error::ChaosError;
 use crate::fault::{Happened, Kind};
+use crate::network::Network;
 use crate::question::draw;
 use crate::report::{Machine, Report};
 use crate::rest::{back_to, complaints, crashes, footprints, settle};
@@ -40,6 +41,8 @@ pub struct Terms {
     pub bug: Option<String>,
     /// Kinds of faults to choose from; all where there are none.
     pub kinds: Vec<Kind>,
+    /// What is between processes.
+    pub network: Network,
     /// API nodes.
     pub apis: usize,
     /// Clients at once.
@@ -59,6 +62,7 @@ impl Terms {
             seed,
             bug: None,
             kinds: Vec::new(),
+            network: Network::here(),
             apis: 1,
             clients: 12,
             questions: 60,
@@ -71,10 +75,11 @@ impl Terms {
 pub async fn run(terms: &Terms, tell: &mut dyn FnMut(&str)) -> Result<Report, ChaosError> {
     let mut dice = Dice::of(terms.seed);
     tell("making data and starting processes");
-    let bug = terms.bug.clone();
-    let layout = Layout { apis: terms.apis, bug, ..Layout::of(&terms.binary, terms.seed) };
+    let (bug, network) = (terms.bug.clone(), terms.network.clone());
+    let layout = Layout { apis: terms.apis, bug, network, ..Layout::of(&terms.binary, terms.seed) };
     let mut cluster = Cluster::start(layout).await?;
     let machine = Machine::of(&cluster, &terms.kinds);
+    tell(&format!("links fall ill by {}", machine.links));
     cluster.until_connected(RECOVERY).await.ok_or_else(|| ChaosError::NoReference {
         what: "API node and workers do not find each other".to_owned(),
     })?;

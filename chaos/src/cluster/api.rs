@@ -1,4 +1,4 @@
-//! An API node: its process, its address, and a link to each worker's control port.
+//! An API node: its process, its address, and where it finds each worker.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,6 @@ use rustix::process::Signal;
 
 use super::Program;
 use crate::error::ChaosError;
-use crate::link::Link;
 use crate::process::Process;
 
 /// Settings of every API node of a run: small work items, so that a query has many; redials soon,
@@ -22,40 +21,36 @@ const SETTINGS: [&str; 4] = [
 /// An API node.
 #[derive(Debug)]
 pub struct ApiNode {
-    /// The control streams go over these, by the worker's number.
-    pub links: Vec<Link>,
     /// Its process, where it runs.
     pub process: Option<Process>,
     program: Program,
     name: String,
     log: PathBuf,
     http: SocketAddr,
+    /// Where it finds workers, by their number.
+    workers: Vec<SocketAddr>,
     settings: Vec<String>,
 }
 
 impl ApiNode {
-    /// A node that does not run yet, for so many workers.
-    pub(super) async fn new(
+    /// A node that does not run yet, for workers at these addresses.
+    pub(super) fn new(
         program: Program,
         number: usize,
         folder: &Path,
-        places: usize,
-    ) -> Result<Self, ChaosError> {
-        let mut links = Vec::with_capacity(places);
-        for _ in 0..places {
-            links.push(Link::new().await?);
-        }
+        workers: Vec<SocketAddr>,
+    ) -> Self {
         let name = format!("api-{number}");
         let log = folder.join(format!("{name}.log"));
-        Ok(Self {
-            links,
+        Self {
             process: None,
             program,
             name,
             log,
             http: ([127, 0, 0, 1], 0).into(),
+            workers,
             settings: Vec::new(),
-        })
+        }
     }
 
     pub(super) fn with_settings(self, settings: Vec<String>) -> Self {
@@ -67,8 +62,8 @@ impl ApiNode {
         let mut command = self.program.command();
         command.arg("api").arg("--data-dir").arg(data);
         command.args(["--http", &self.http.to_string()]);
-        for link in &self.links {
-            command.args(["--worker", &link.address().to_string()]);
+        for worker in &self.workers {
+            command.args(["--worker", &worker.to_string()]);
         }
         let more = self.settings.iter().map(String::as_str);
         for setting in SETTINGS.into_iter().chain(more) {

@@ -1,12 +1,12 @@
-//! A worker: its process, its name and cache that outlive it, the link over which its artifacts are
-//! fetched, and the one over which it reads the store.
+//! A worker: its process, its name and cache that outlive it, the road to it, and the link over which it
+//! reads the store.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
-use super::{CacheDir, Program};
+use super::{CacheDir, Program, Road};
 use crate::bucket::NAME as BUCKET;
 use crate::error::ChaosError;
 use crate::link::Link;
@@ -29,13 +29,15 @@ const FAKE_CLOCKS: [&str; 3] = [
 pub struct WorkerNode {
     /// Its process, where it runs.
     pub process: Option<Process>,
-    /// Artifacts are fetched over it.
-    pub artifacts: Link,
-    /// The store is read over it.
-    pub store: Link,
+    /// API nodes reach it over this.
+    pub road: Road,
     /// Where it keeps its files.
     pub cache: CacheDir,
     program: Program,
+    /// The store is read over it where there is no wire.
+    store_link: Link,
+    /// The store itself.
+    store: SocketAddr,
     name: String,
     log: PathBuf,
     clock: PathBuf,
@@ -50,14 +52,16 @@ impl WorkerNode {
         program: Program,
         number: usize,
         folder: &Path,
+        road: Road,
         store: SocketAddr,
         settings: Vec<String>,
     ) -> Result<Self, ChaosError> {
         let name = format!("worker-{number}");
         let this = Self {
             process: None,
-            artifacts: Link::new().await?,
-            store: Link::new().await?,
+            road,
+            store_link: Link::new().await?,
+            store,
             cache: CacheDir::new(folder.join(&name))?,
             program,
             log: folder.join(format!("{name}.log")),
@@ -66,25 +70,32 @@ impl WorkerNode {
             settings,
             next_settings: Vec::new(),
         };
-        this.store.lead_to(Some(store));
+        this.store_link.lead_to(Some(store));
         this.set_clock(0)?;
         Ok(this)
     }
 
     pub(super) async fn start(&mut self) -> Result<(), ChaosError> {
-        let mut command = self.program.command();
+        let wire = self.road.wire();
+        let mut command = self.program.command_at(wire);
         command.args(["worker", "--worker-id", &self.name, "--slots", "2"]);
         command.args(["--store", &format!("s3://{BUCKET}")]);
         command.arg("--cache-dir").arg(self.cache.path());
-        command.args(["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
-        command.args(["--advertise", &format!("http://{}", self.artifacts.address())]);
+        // A wire has its ports for good; on loopback any will do.
+        let [grpc, http] = wire
+            .map_or(["127.0.0.1:0".to_owned(), "127.0.0.1:0".to_owned()], |wire| {
+                [wire.control(), wire.artifacts()].map(|at| format!("0.0.0.0:{}", at.port()))
+            });
+        let store = wire.map_or(self.store_link.address(), |wire| wire.hub(self.store.port()));
+        command.args(["--grpc", &grpc, "--http", &http]);
+        command.args(["--advertise", &format!("http://{}", self.road.artifacts())]);
         let more = self.settings.iter().chain(&self.next_settings).map(String::as_str);
         for setting in SETTINGS.into_iter().chain(more) {
             command.args(["--set", setting]);
         }
         self.next_settings.clear();
         command.envs([
-            ("AWS_ENDPOINT", format!("http://{}", self.store.address()).as_str()),
+            ("AWS_ENDPOINT", format!("http://{store}").as_str()),
             ("AWS_ALLOW_HTTP", "true"),
             ("AWS_REGION", "nowhere"),
             ("AWS_ACCESS_KEY_ID", "nobody"),
@@ -95,7 +106,7 @@ impl WorkerNode {
             command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
         }
         let process = Process::start(&self.name, command, &self.log).await?;
-        self.artifacts.lead_to(process.address("http"));
+        self.road.lead_to(&process);
         self.process = Some(process);
         Ok(())
     }
@@ -112,12 +123,12 @@ impl WorkerNode {
 
     /// Its control port, where it runs.
     pub fn grpc(&self) -> Option<SocketAddr> {
-        self.process.as_ref()?.address("grpc")
+        self.road.grpc_of(self.process.as_ref()?)
     }
 
     /// Its HTTP port, where it runs.
     pub fn http(&self) -> Option<SocketAddr> {
-        self.process.as_ref()?.address("http")
+        self.road.http_of(self.process.as_ref()?)
     }
 
     /// Whether it runs.

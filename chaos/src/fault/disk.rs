@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::Deed;
 use crate::error::ChaosError;
+use crate::network::Traffic;
 
 /// How often artifacts on disk are visited.
 const VISIT: Duration = Duration::from_millis(4);
@@ -34,11 +35,11 @@ impl Deed<'_> {
         worker.kill();
         worker.next_life_with(&["artifacts.ttl=50ms", "artifacts.ttl_after_ack=10ms"]);
         self.cluster.start_worker(victim).await?;
-        let link = &self.cluster.workers[victim].artifacts;
-        link.change(|weather| weather.there.delay = Duration::from_millis(80));
+        let road = &mut self.cluster.workers[victim].road;
+        road.delay(Traffic::Artifacts, Duration::from_millis(80), Duration::ZERO)?;
         self.hold(1_500..3_000).await;
         let worker = &mut self.cluster.workers[victim];
-        worker.artifacts.heal();
+        worker.road.heal()?;
         worker.kill();
         self.cluster.start_worker(victim).await
     }

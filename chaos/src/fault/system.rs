@@ -52,16 +52,10 @@ impl Deed<'_> {
         let victim = self.victim();
         let Some(honest) = self.cluster.workers[victim].grpc() else { return Ok(()) };
         let mut liar = Liar::before(honest, self.dice.fork(7)).await?;
-        for api in &self.cluster.apis {
-            api.links[victim].lead_to(Some(liar.address()));
-            api.links[victim].reset();
-        }
+        self.cluster.workers[victim].road.usurp(liar.address())?;
         self.hold(2_500..5_000).await;
         self.note(format!("worker-{victim}, {} lies", liar.told()));
-        self.cluster.connect(victim);
-        for api in &self.cluster.apis {
-            api.links[victim].reset();
-        }
+        self.cluster.workers[victim].road.heal()?;
         liar.stop().await;
         tokio::time::sleep(Duration::from_millis(50)).await;
         Ok(())

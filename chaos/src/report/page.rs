@@ -95,7 +95,7 @@ fn head(out: &mut String, report: &Report) {
         report.apis,
         if report.apis == 1 { "" } else { "s" },
         report.machine.cores,
-        report.machine.links
+        escape(&report.machine.links)
     );
 }
 
