@@ -21,7 +21,7 @@ ask while one fault after another is done to them: processes killed, drained, fr
 links cut, slowed and reset, disks filled, files changed, the store erring, clocks set, a worker that
 lies. Every answer must be the fault-free one, byte for byte; an error is forgiven only where the fault
 makes an answer impossible; at the end nothing may be left. The seed decides what is done. Some faults
-need root (a small disk to fill) or libfaketime; what can't be done here is said in the report.
+need root (a small disk to fill), libfaketime or strace; what can't be done here is said in the report.
 
 Exit codes: 0 every promise was kept, 1 one was broken, 2 the run could not be done";
 

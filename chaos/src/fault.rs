@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::cluster::Cluster;
 use crate::dice::Dice;
 use crate::error::ChaosError;
+use crate::slow_disk;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +65,8 @@ pub enum Kind {
     ArtifactsExpire,
     /// A worker's disk is full.
     DiskFull,
+    /// A worker's disk is slow.
+    SlowDisk,
     /// Segments are not where the catalog says.
     SegmentsMissing,
     /// Segments are cut short.
@@ -112,7 +115,7 @@ pub struct Happened {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::KillWorker,
         Self::DrainWorker,
         Self::FreezeShort,
@@ -136,6 +139,7 @@ impl Kind {
         Self::ArtifactsDeleted,
         Self::ArtifactsExpire,
         Self::DiskFull,
+        Self::SlowDisk,
         Self::SegmentsMissing,
         Self::SegmentsTruncated,
         Self::SegmentsSwapped,
@@ -173,6 +177,7 @@ impl Kind {
             Self::ArtifactsDeleted => "artifacts-deleted",
             Self::ArtifactsExpire => "artifacts-expire",
             Self::DiskFull => "disk-full",
+            Self::SlowDisk => "slow-disk",
             Self::SegmentsMissing => "segments-missing",
             Self::SegmentsTruncated => "segments-truncated",
             Self::SegmentsSwapped => "segments-swapped",
@@ -209,6 +214,7 @@ impl Kind {
             Self::ClockSteps if !workers.iter().all(|worker| worker.has_fake_clock()) => {
                 Some("libfaketime is not installed")
             }
+            Self::SlowDisk => slow_disk::hindrance(),
             _ => None,
         }
     }
@@ -246,6 +252,7 @@ impl Kind {
             Self::ArtifactsDeleted => deed.artifacts_deleted().await,
             Self::ArtifactsExpire => deed.artifacts_expire().await?,
             Self::DiskFull => deed.disk_full().await,
+            Self::SlowDisk => deed.slow_disk().await?,
             Self::SegmentsMissing => deed.segments_missing().await?,
             Self::SegmentsTruncated => deed.segments_truncated().await?,
             Self::SegmentsSwapped => deed.segments_swapped().await?,
