@@ -52,6 +52,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=512))]
     clients: u16,
 
+    /// A real S3-compatible server that has the segments, as http://HOST:PORT, in a bucket that goes
+    /// with the run. The keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or else test and test
+    /// [default: a small server of its own]
+    #[arg(long, value_name = "ENDPOINT", env = "TRIBUTARY_CHAOS_S3")]
+    s3: Option<String>,
+
     /// Play a story with a number at its end instead: worker-killed, worker-frozen, client-gone,
     /// two-apis; may be given several times
     #[arg(long, value_name = "NAME", conflicts_with_all = ["minutes", "fault", "apis", "clients"])]
@@ -89,6 +95,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict, Problem> {
     }
     let time = Duration::try_from_secs_f64(args.minutes * 60.0).map_err(Problem::failed)?;
     let terms = Terms {
+        s3: args.s3.clone(),
         kinds: args.fault.clone(),
         apis: usize::from(args.apis),
         clients: usize::from(args.clients),
@@ -115,7 +122,7 @@ fn show_teeth(args: &Args, binary: &Path) -> Result<Verdict, Problem> {
         let mut signals = Signals::catch().map_err(Problem::failed)?;
         let mut progress = |line: &str| eprintln!("{line}");
         tokio::select! {
-            bitten = bite(binary, args.seed, time, &mut progress) => Ok(Ok(bitten)),
+            bitten = bite(binary, args.s3.as_deref(), args.seed, time, &mut progress) => Ok(Ok(bitten)),
             signal = signals.next() => Ok::<_, Problem>(Err(128 + signal)),
         }
     })?;
@@ -136,6 +143,7 @@ fn play(args: &Args, binary: &Path) -> Result<Verdict, Problem> {
     for scenario in &args.scenario {
         let usual = scenario.usual_size();
         let or = |asked: Option<u32>, usual| asked.map_or(usual, |asked| asked as usize);
+        let s3 = args.s3.as_deref();
         let size = Size {
             rounds: or(args.rounds, usual.rounds),
             queries: or(args.queries, usual.queries),
@@ -144,7 +152,7 @@ fn play(args: &Args, binary: &Path) -> Result<Verdict, Problem> {
             let mut signals = Signals::catch().map_err(Problem::failed)?;
             let mut progress = |line: &str| eprintln!("{line}");
             tokio::select! {
-                story = scenario.play(binary, args.seed, size, &mut progress) => Ok(Ok(story)),
+                story = scenario.play(binary, s3, args.seed, size, &mut progress) => Ok(Ok(story)),
                 signal = signals.next() => Ok::<_, Problem>(Err(128 + signal)),
             }
         };

@@ -38,7 +38,7 @@ fn play(scenario: Scenario, rounds: usize, queries: usize) -> Story {
     let _alone = alone();
     let size = Size { rounds, queries };
     let mut tell = |line: &str| eprintln!("{line}");
-    let story = block_on(scenario.play(Path::new(&binary()), 1, size, &mut tell));
+    let story = block_on(scenario.play(Path::new(&binary()), None, 1, size, &mut tell));
     let story = story.expect("the cluster starts");
     let lines = story.lines().join("\n");
     println!("{lines}");

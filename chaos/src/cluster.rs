@@ -38,6 +38,8 @@ pub struct Layout {
     pub places: usize,
     /// The seed of the data.
     pub seed: u64,
+    /// The address of a real S3 server that has the segments; none for our own.
+    pub s3: Option<String>,
     /// The deliberate bug that all processes have, where the binary has any.
     pub bug: Option<String>,
     /// Settings of API nodes and of workers beyond the usual ones.
@@ -55,6 +57,7 @@ impl Layout {
             workers: 3,
             places: 5,
             seed,
+            s3: None,
             bug: None,
             api_settings: Vec::new(),
             worker_settings: Vec::new(),
@@ -113,7 +116,7 @@ impl Cluster {
                 .await
                 .map_err(|_| ChaosError::Import { output: "the import broke off".to_owned() })??;
         }
-        let bucket = Bucket::of(data.clone()).await?;
+        let bucket = Bucket::of(&data, layout.s3.as_deref()).await?;
         let mut this = Self {
             apis: Vec::new(),
             workers: Vec::new(),
@@ -126,7 +129,7 @@ impl Cluster {
         for number in 0..this.layout.places {
             let settings = this.layout.worker_settings.clone();
             let folder = this.folder.path();
-            let store = this.bucket.address();
+            let store = this.bucket.access();
             let program = Program::of(&this.layout);
             this.workers.push(WorkerNode::new(program, number, folder, store, settings).await?);
         }
@@ -143,11 +146,6 @@ impl Cluster {
             this.start_api(number).await?;
         }
         Ok(this)
-    }
-
-    /// Where the segments' files are.
-    pub fn data(&self) -> &Path {
-        &self.data
     }
 
     /// The folder of everything.

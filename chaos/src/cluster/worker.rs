@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 
 use super::{CacheDir, Program};
-use crate::bucket::NAME as BUCKET;
+use crate::bucket::Access;
 use crate::error::ChaosError;
 use crate::link::Link;
 use crate::process::Process;
@@ -36,6 +36,7 @@ pub struct WorkerNode {
     /// Where it keeps its files.
     pub cache: CacheDir,
     program: Program,
+    access: Access,
     name: String,
     log: PathBuf,
     clock: PathBuf,
@@ -50,16 +51,18 @@ impl WorkerNode {
         program: Program,
         number: usize,
         folder: &Path,
-        store: SocketAddr,
+        access: Access,
         settings: Vec<String>,
     ) -> Result<Self, ChaosError> {
         let name = format!("worker-{number}");
+        let store = access.address;
         let this = Self {
             process: None,
             artifacts: Link::new().await?,
             store: Link::new().await?,
             cache: CacheDir::new(folder.join(&name))?,
             program,
+            access,
             log: folder.join(format!("{name}.log")),
             clock: folder.join(format!("{name}.clock")),
             name,
@@ -74,7 +77,7 @@ impl WorkerNode {
     pub(super) async fn start(&mut self) -> Result<(), ChaosError> {
         let mut command = self.program.command();
         command.args(["worker", "--worker-id", &self.name, "--slots", "2"]);
-        command.args(["--store", &format!("s3://{BUCKET}")]);
+        command.args(["--store", &format!("s3://{}", self.access.bucket)]);
         command.arg("--cache-dir").arg(self.cache.path());
         command.args(["--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
         command.args(["--advertise", &format!("http://{}", self.artifacts.address())]);
@@ -86,9 +89,10 @@ impl WorkerNode {
         command.envs([
             ("AWS_ENDPOINT", format!("http://{}", self.store.address()).as_str()),
             ("AWS_ALLOW_HTTP", "true"),
-            ("AWS_REGION", "nowhere"),
-            ("AWS_ACCESS_KEY_ID", "nobody"),
-            ("AWS_SECRET_ACCESS_KEY", "nothing"),
+            ("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "false"),
+            ("AWS_REGION", self.access.region),
+            ("AWS_ACCESS_KEY_ID", &self.access.key_id),
+            ("AWS_SECRET_ACCESS_KEY", &self.access.secret),
         ]);
         if let Some(library) = fake_clock() {
             command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", &self.clock);
