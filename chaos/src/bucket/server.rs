@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum::body::Bytes;
-use axum::http::header::{CONNECTION, TRANSFER_ENCODING};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::path::Path;
@@ -133,7 +133,10 @@ impl Server {
         let endpoint = || self.endpoint.clone();
         let url = self.signer.signed_url(method.clone(), &Path::from(name), SIGNED_FOR).await;
         let url = url.map_err(ChaosError::Signing)?;
-        let asked = self.client.request(method, url).body(body).timeout(PATIENCE);
+        // A length of zero is not told by itself, and servers want one.
+        let length = body.len();
+        let asked = self.client.request(method, url).header(CONTENT_LENGTH, length).body(body);
+        let asked = asked.timeout(PATIENCE);
         let told = async {
             let told = asked.send().await?;
             Ok((told.status(), told.bytes().await?))
