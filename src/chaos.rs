@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tributary_chaos::bite::bite;
-use tributary_chaos::network::{self, Wish};
+use tributary_chaos::network::{self, Network, Wish};
 use tributary_chaos::scenario::{self, Size, Story};
 use tributary_chaos::{ChaosError, Kind, Report, Scenario, Terms};
 use tributary_process::signals::Signals;
@@ -22,8 +22,8 @@ ask while one fault after another is done to them: processes killed, drained, fr
 links cut, slowed and reset, disks filled, files changed, the store erring, clocks set, a worker that
 lies. Every answer must be the fault-free one, byte for byte; an error is forgiven only where the fault
 makes an answer impossible; at the end nothing may be left. The seed decides what is done. Some faults
-need root (a small disk to fill, a network of its own) or libfaketime; what can't be done here is said
-in the report.
+need root (a small disk to fill, a network of its own), libfaketime or strace; what can't be done here
+is said in the report.
 
 Exit codes: 0 every promise was kept, 1 one was broken, 2 the run could not be done";
 
@@ -53,6 +53,12 @@ pub(crate) struct Args {
     /// Clients that ask at once
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u16).range(1..=512))]
     clients: u16,
+
+    /// A real S3-compatible server that has the segments, as http://HOST:PORT, in a bucket that goes
+    /// with the run. The keys are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or else test and test
+    /// [default: a small server of its own]
+    #[arg(long, value_name = "ENDPOINT", env = "TRIBUTARY_CHAOS_S3")]
+    s3: Option<String>,
 
     /// Play a story with a number at its end instead: worker-killed, worker-frozen, client-gone,
     /// two-apis; may be given several times
@@ -93,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict, Problem> {
         return Ok(Verdict::Good);
     }
     let own = std::env::current_exe().map_err(Problem::failed)?;
-    let network = network::enter(args.network, &own, "chaos").map_err(Problem::failed)?;
+    let network = network_of(args, &own).map_err(Problem::failed)?;
     let binary = args.binary.clone().unwrap_or(own);
     if args.bite || !args.scenario.is_empty() {
         eprintln!("links fall ill by {}", network.words());
@@ -106,6 +112,7 @@ pub(crate) fn run(args: &Args) -> Result<Verdict, Problem> {
     }
     let time = Duration::try_from_secs_f64(args.minutes * 60.0).map_err(Problem::failed)?;
     let terms = Terms {
+        s3: args.s3.clone(),
         kinds: args.fault.clone(),
         network,
         apis: usize::from(args.apis),
@@ -124,6 +131,16 @@ pub(crate) fn run(args: &Args) -> Result<Verdict, Problem> {
     Ok(if report.is_good() { Verdict::Good } else { Verdict::Broken })
 }
 
+/// The network of the run. A real S3 server is on the machine's own, which no other one reaches.
+fn network_of(args: &Args, own: &Path) -> Result<Network, ChaosError> {
+    let why = "the S3 server is on the machine's own network".to_owned();
+    match args.network {
+        Wish::Auto if args.s3.is_some() => Ok(Network::Proxy { why }),
+        Wish::Namespaces if args.s3.is_some() => Err(ChaosError::NoNetwork { why }),
+        wish => network::enter(wish, own, "chaos"),
+    }
+}
+
 /// Runs with each deliberate bug, for as many minutes each.
 fn show_teeth(args: &Args, binary: &Path) -> Result<Verdict, Problem> {
     let runtime = Builder::new_multi_thread().enable_all().build().map_err(Problem::failed)?;
@@ -133,7 +150,7 @@ fn show_teeth(args: &Args, binary: &Path) -> Result<Verdict, Problem> {
         let mut signals = Signals::catch().map_err(Problem::failed)?;
         let mut progress = |line: &str| eprintln!("{line}");
         tokio::select! {
-            bitten = bite(binary, args.seed, time, &mut progress) => Ok(Ok(bitten)),
+            bitten = bite(binary, args.s3.as_deref(), args.seed, time, &mut progress) => Ok(Ok(bitten)),
             signal = signals.next() => Ok::<_, Problem>(Err(128 + signal)),
         }
     })?;
@@ -154,6 +171,7 @@ fn play(args: &Args, binary: &Path) -> Result<Verdict, Problem> {
     for scenario in &args.scenario {
         let usual = scenario.usual_size();
         let or = |asked: Option<u32>, usual| asked.map_or(usual, |asked| asked as usize);
+        let s3 = args.s3.as_deref();
         let size = Size {
             rounds: or(args.rounds, usual.rounds),
             queries: or(args.queries, usual.queries),
@@ -162,7 +180,7 @@ fn play(args: &Args, binary: &Path) -> Result<Verdict, Problem> {
             let mut signals = Signals::catch().map_err(Problem::failed)?;
             let mut progress = |line: &str| eprintln!("{line}");
             tokio::select! {
-                story = scenario.play(binary, args.seed, size, &mut progress) => Ok(Ok(story)),
+                story = scenario.play(binary, s3, args.seed, size, &mut progress) => Ok(Ok(story)),
                 signal = signals.next() => Ok::<_, Problem>(Err(128 + signal)),
             }
         };

@@ -1,17 +1,19 @@
 //! Faults against a cluster of processes of this binary: a bounded selection with a fixed seed, and the
 //! stories with a number at their end, short. TRIBUTARY_CHAOS_SECONDS makes the selection longer,
 //! TRIBUTARY_CHAOS_SEED another one; `tributary chaos` runs as long as one likes, and writes a report.
+//! TRIBUTARY_CHAOS_S3 names a real S3 server, see chaos/with-s3.sh.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tributary_chaos::scenario::{Size, Story};
-use tributary_chaos::{Scenario, Terms};
+use tributary_chaos::{Kind, Report, Scenario, Terms};
 
 /// Faults are done for this long, in seconds.
-const SECONDS: u64 = 60;
+const SECONDS: u64 = 90;
 
 /// One cluster at a time: they are measured.
 fn alone() -> MutexGuard<'static, ()> {
@@ -39,7 +41,7 @@ fn play(scenario: Scenario, rounds: usize, queries: usize) -> Story {
     let _alone = alone();
     let size = Size { rounds, queries };
     let mut tell = |line: &str| eprintln!("{line}");
-    let story = block_on(scenario.play(Path::new(&binary()), 1, size, &mut tell));
+    let story = block_on(scenario.play(Path::new(&binary()), None, 1, size, &mut tell));
     let story = story.expect("the cluster starts");
     let lines = story.lines().join("\n");
     println!("{lines}");
@@ -51,15 +53,58 @@ fn play(scenario: Scenario, rounds: usize, queries: usize) -> Story {
 fn faults_of_all_kinds_break_no_promise() {
     let _alone = alone();
     let time = Duration::from_secs(number("TRIBUTARY_CHAOS_SECONDS", SECONDS));
-    let terms = Terms::of(binary(), time, number("TRIBUTARY_CHAOS_SEED", 1));
+    run(&Terms::of(binary(), time, number("TRIBUTARY_CHAOS_SEED", 1)));
+}
+
+/// Not run where there is no server; `TRIBUTARY_CHAOS_S3` says where it is.
+#[test]
+fn a_real_s3_server_may_fall_ill_too() {
+    let Ok(endpoint) = std::env::var("TRIBUTARY_CHAOS_S3") else {
+        // Straight to the terminal: what a test prints is shown only where it fails.
+        let _ = writeln!(std::io::stderr(), "skipped: TRIBUTARY_CHAOS_S3 names no S3 server");
+        return;
+    };
+    let _alone = alone();
+    let kinds = vec![
+        Kind::SegmentsMissing,
+        Kind::SegmentsTruncated,
+        Kind::SegmentsSwapped,
+        Kind::StoreErring,
+        Kind::StoreSlow,
+        Kind::KillWorker,
+    ];
+    let s3 = Some(endpoint.clone());
+    let terms = Terms { s3, kinds, ..Terms::of(binary(), Duration::from_secs(20), 5) };
+    let report = run(&terms);
+    let host = endpoint.trim_start_matches("http://").trim_end_matches('/');
+    assert!(report.machine.store.contains(host), "{}", report.machine.store);
+}
+
+#[test]
+fn a_run_says_that_its_s3_server_can_not_be_reached() {
+    let _alone = alone();
+    for (endpoint, expected) in [
+        ("http://127.0.0.1:1", "the S3 server at http://127.0.0.1:1 can't be reached"),
+        ("127.0.0.1:9000", "is no address of an S3 server: it has the form http://HOST:PORT"),
+        ("https://127.0.0.1:9000", "is no address of an S3 server"),
+    ] {
+        let s3 = Some(endpoint.to_owned());
+        let terms = Terms { s3, ..Terms::of(binary(), Duration::from_secs(1), 1) };
+        let error = block_on(tributary_chaos::run(&terms, &mut |_| ())).expect_err("no server");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+fn run(terms: &Terms) -> Report {
     let mut tell = |line: &str| eprintln!("{line}");
-    let report = block_on(tributary_chaos::run(&terms, &mut tell)).expect("the cluster starts");
+    let report = block_on(tributary_chaos::run(terms, &mut tell)).expect("the cluster starts");
     println!("{}", report.verdict());
     for violation in &report.violations {
         println!("at {} ms: {}: {}", violation.at_ms, violation.promise.words(), violation.what);
     }
     assert!(report.is_good(), "{}", report.verdict());
     assert!(report.faults.len() >= 5 && report.counts()[0] > 100, "too little was done");
+    report
 }
 
 /// Faults of the network alone, done by the binary, which may move into a network of its own.
@@ -69,6 +114,8 @@ fn network_faults(network: &str, faults: &[&str]) -> serde_json::Value {
     let mut command = Command::new(binary());
     command.args(["chaos", "--minutes", "0.4", "--seed", "3", "--network", network, "--report"]);
     command.arg(folder.path());
+    // Nothing of the machine's own network is reached from another one.
+    command.env_remove("TRIBUTARY_CHAOS_S3");
     command.args(faults.iter().flat_map(|fault| ["--fault", fault]));
     let said = command.output().expect("the binary runs");
     let (out, log) = (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));

@@ -64,6 +64,7 @@ impl Bitten {
 /// Runs with each bug, and once without, for so long each.
 pub async fn bite(
     binary: &Path,
+    s3: Option<&str>,
     seed: u64,
     time: Duration,
     tell: &mut dyn FnMut(&str),
@@ -76,6 +77,7 @@ pub async fn bite(
         let kinds =
             bait.map_or_else(|| vec![Kind::KillWorker, Kind::WireFlips], |it| it.kinds.to_vec());
         let terms = Terms {
+            s3: s3.map(str::to_owned),
             bug: bait.map(|bait| bait.bug.to_owned()),
             kinds,
             rest_every: usize::MAX,

@@ -41,6 +41,8 @@ pub struct Layout {
     pub places: usize,
     /// The seed of the data.
     pub seed: u64,
+    /// The address of a real S3 server that has the segments; none for our own.
+    pub s3: Option<String>,
     /// The deliberate bug that all processes have, where the binary has any.
     pub bug: Option<String>,
     /// What is between them.
@@ -60,6 +62,7 @@ impl Layout {
             workers: 3,
             places: 5,
             seed,
+            s3: None,
             bug: None,
             network: Network::here(),
             api_settings: Vec::new(),
@@ -127,7 +130,7 @@ impl Cluster {
                 .await
                 .map_err(|_| ChaosError::Import { output: "the import broke off".to_owned() })??;
         }
-        let bucket = Bucket::of(data.clone(), &layout.network).await?;
+        let bucket = Bucket::of(&data, layout.s3.as_deref(), &layout.network).await?;
         let mut this = Self {
             apis: Vec::new(),
             workers: Vec::new(),
@@ -140,7 +143,7 @@ impl Cluster {
         for number in 0..this.layout.places {
             let settings = this.layout.worker_settings.clone();
             let folder = this.folder.path();
-            let store = this.bucket.address();
+            let store = this.bucket.access();
             let program = Program::of(&this.layout);
             let wire = match (&this.layout.network, u8::try_from(number)) {
                 (Network::Namespaces, Ok(number)) => Some(Wire::new(number, folder)?),
@@ -163,11 +166,6 @@ impl Cluster {
             this.start_api(number).await?;
         }
         Ok(this)
-    }
-
-    /// Where the segments' files are.
-    pub fn data(&self) -> &Path {
-        &self.data
     }
 
     /// The folder of everything.

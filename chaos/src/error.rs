@@ -59,6 +59,33 @@ pub enum ChaosError {
         /// What it said.
         output: String,
     },
+    /// What is given as the address of an S3 server is none.
+    #[error("{endpoint:?} is no address of an S3 server: it has the form http://HOST:PORT")]
+    NotAnEndpoint {
+        /// What was given.
+        endpoint: String,
+    },
+    /// The S3 server does not answer.
+    #[error("the S3 server at {endpoint} can't be reached")]
+    NoServer {
+        /// Where it should be.
+        endpoint: String,
+        /// Why not.
+        source: reqwest::Error,
+    },
+    /// The S3 server does not do what it is asked.
+    #[error("the S3 server at {endpoint} refuses with {status}: {said}")]
+    Refused {
+        /// Where it is.
+        endpoint: String,
+        /// The HTTP status.
+        status: reqwest::StatusCode,
+        /// What it said.
+        said: String,
+    },
+    /// A request to an S3 server can't be signed.
+    #[error("no request to an S3 server can be signed")]
+    Signing(#[source] object_store::Error),
     /// There is no client to ask with.
     #[error("no HTTP client can be made")]
     Client(#[from] reqwest::Error),

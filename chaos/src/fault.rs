@@ -15,6 +15,7 @@ use crate::cluster::Cluster;
 use crate::dice::Dice;
 use crate::error::ChaosError;
 use crate::network::Network;
+use crate::slow_disk;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,6 +68,8 @@ pub enum Kind {
     ArtifactsExpire,
     /// A worker's disk is full.
     DiskFull,
+    /// A worker's disk is slow.
+    SlowDisk,
     /// Segments are not where the catalog says.
     SegmentsMissing,
     /// Segments are cut short.
@@ -115,7 +118,7 @@ pub struct Happened {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::KillWorker,
         Self::DrainWorker,
         Self::FreezeShort,
@@ -140,6 +143,7 @@ impl Kind {
         Self::ArtifactsDeleted,
         Self::ArtifactsExpire,
         Self::DiskFull,
+        Self::SlowDisk,
         Self::SegmentsMissing,
         Self::SegmentsTruncated,
         Self::SegmentsSwapped,
@@ -178,6 +182,7 @@ impl Kind {
             Self::ArtifactsDeleted => "artifacts-deleted",
             Self::ArtifactsExpire => "artifacts-expire",
             Self::DiskFull => "disk-full",
+            Self::SlowDisk => "slow-disk",
             Self::SegmentsMissing => "segments-missing",
             Self::SegmentsTruncated => "segments-truncated",
             Self::SegmentsSwapped => "segments-swapped",
@@ -217,6 +222,7 @@ impl Kind {
             Self::Loss if *cluster.network() != Network::Namespaces => {
                 Some("a proxy has no packets to lose")
             }
+            Self::SlowDisk => slow_disk::hindrance(),
             _ => None,
         }
     }
@@ -255,6 +261,7 @@ impl Kind {
             Self::ArtifactsDeleted => deed.artifacts_deleted().await,
             Self::ArtifactsExpire => deed.artifacts_expire().await?,
             Self::DiskFull => deed.disk_full().await,
+            Self::SlowDisk => deed.slow_disk().await?,
             Self::SegmentsMissing => deed.segments_missing().await?,
             Self::SegmentsTruncated => deed.segments_truncated().await?,
             Self::SegmentsSwapped => deed.segments_swapped().await?,

@@ -25,6 +25,7 @@ pub mod rest;
 pub mod run;
 pub mod scenario;
 pub mod scrape;
+pub mod slow_disk;
 pub mod verdict;
 pub mod workload;
 

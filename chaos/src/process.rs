@@ -81,6 +81,11 @@ impl Process {
         self.ready.split_whitespace().find_map(named)
     }
 
+    /// Its number in the system.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Its name in this run.
     pub fn name(&self) -> &str {
         &self.name

@@ -28,6 +28,8 @@ pub struct Machine {
     pub without: Vec<(Kind, &'static str)>,
     /// How links are made to fall ill.
     pub links: String,
+    /// What the segments are in.
+    pub store: String,
     /// Cores.
     pub cores: usize,
 }
@@ -41,6 +43,7 @@ impl Machine {
             without: wanted.iter().filter_map(hindered).collect(),
             kinds: wanted.into_iter().filter(|kind| kind.hindrance(cluster).is_none()).collect(),
             links: cluster.network().words(),
+            store: cluster.bucket.words(),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         }
     }
@@ -178,6 +181,7 @@ impl Report {
             "verdict": self.verdict(), "good": self.is_good(), "seed": self.seed,
             "seconds": self.ran.as_secs_f64(), "apis": self.apis, "clients": self.clients,
             "cores": self.machine.cores, "links": self.machine.links,
+            "store": self.machine.store,
             "not_done_here": without.collect::<Vec<_>>(),
             "queries": {"asked": self.asked.len(), "right": right, "wrong": wrong,
                 "errors": errors, "left": left, "hung": hung},

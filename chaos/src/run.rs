@@ -37,6 +37,8 @@ pub struct Terms {
     pub time: Duration,
     /// Decides faults, queries and data.
     pub seed: u64,
+    /// The address of a real S3 server that has the segments; none for our own.
+    pub s3: Option<String>,
     /// The deliberate bug that the processes have, where the binary has any.
     pub bug: Option<String>,
     /// Kinds of faults to choose from; all where there are none.
@@ -60,6 +62,7 @@ impl Terms {
             binary,
             time,
             seed,
+            s3: None,
             bug: None,
             kinds: Vec::new(),
             network: Network::here(),
@@ -75,11 +78,12 @@ impl Terms {
 pub async fn run(terms: &Terms, tell: &mut dyn FnMut(&str)) -> Result<Report, ChaosError> {
     let mut dice = Dice::of(terms.seed);
     tell("making data and starting processes");
-    let (bug, network) = (terms.bug.clone(), terms.network.clone());
-    let layout = Layout { apis: terms.apis, bug, network, ..Layout::of(&terms.binary, terms.seed) };
+    let Terms { s3, bug, network, apis, .. } = terms.clone();
+    let layout = Layout { apis, s3, bug, network, ..Layout::of(&terms.binary, terms.seed) };
     let mut cluster = Cluster::start(layout).await?;
     let machine = Machine::of(&cluster, &terms.kinds);
     tell(&format!("links fall ill by {}", machine.links));
+    tell(&format!("the store is {}", machine.store));
     cluster.until_connected(RECOVERY).await.ok_or_else(|| ChaosError::NoReference {
         what: "API node and workers do not find each other".to_owned(),
     })?;

@@ -84,11 +84,13 @@ impl Scenario {
     pub async fn play(
         self,
         binary: &Path,
+        s3: Option<&str>,
         seed: u64,
         size: Size,
         tell: &mut dyn FnMut(&str),
     ) -> Result<Story, ChaosError> {
-        let mut stage = Stage::set(binary, seed, if self == Self::TwoApis { 2 } else { 1 }).await?;
+        let apis = if self == Self::TwoApis { 2 } else { 1 };
+        let mut stage = Stage::set(binary, s3, seed, apis).await?;
         tell(&format!("{}: {} rounds of {} queries", self.name(), size.rounds, size.queries));
         let mut story = Story {
             scenario: self,
@@ -188,11 +190,17 @@ struct Stage {
 }
 
 impl Stage {
-    async fn set(binary: &Path, seed: u64, apis: usize) -> Result<Self, ChaosError> {
+    async fn set(
+        binary: &Path,
+        s3: Option<&str>,
+        seed: u64,
+        apis: usize,
+    ) -> Result<Self, ChaosError> {
         let mut dice = Dice::of(seed);
         let quote = |settings: &[&str]| settings.iter().map(|it| (*it).to_owned()).collect();
         let layout = Layout {
             apis,
+            s3: s3.map(str::to_owned),
             places: 3,
             // Times are read from the logs. A second attempt at a straggler would look like one at
             // lost work, so there are none.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 
 use super::{CacheDir, Program, Road};
-use crate::bucket::NAME as BUCKET;
+use crate::bucket::Access;
 use crate::error::ChaosError;
 use crate::link::Link;
 use crate::process::Process;
@@ -37,7 +37,7 @@ pub struct WorkerNode {
     /// The store is read over it where there is no wire.
     store_link: Link,
     /// The store itself.
-    store: SocketAddr,
+    access: Access,
     name: String,
     log: PathBuf,
     clock: PathBuf,
@@ -53,17 +53,18 @@ impl WorkerNode {
         number: usize,
         folder: &Path,
         road: Road,
-        store: SocketAddr,
+        access: Access,
         settings: Vec<String>,
     ) -> Result<Self, ChaosError> {
         let name = format!("worker-{number}");
+        let store = access.address;
         let this = Self {
             process: None,
             road,
             store_link: Link::new().await?,
-            store,
             cache: CacheDir::new(folder.join(&name))?,
             program,
+            access,
             log: folder.join(format!("{name}.log")),
             clock: folder.join(format!("{name}.clock")),
             name,
@@ -79,14 +80,15 @@ impl WorkerNode {
         let wire = self.road.wire();
         let mut command = self.program.command_at(wire);
         command.args(["worker", "--worker-id", &self.name, "--slots", "2"]);
-        command.args(["--store", &format!("s3://{BUCKET}")]);
+        command.args(["--store", &format!("s3://{}", self.access.bucket)]);
         command.arg("--cache-dir").arg(self.cache.path());
         // A wire has its ports for good; on loopback any will do.
         let [grpc, http] = wire
             .map_or(["127.0.0.1:0".to_owned(), "127.0.0.1:0".to_owned()], |wire| {
                 [wire.control(), wire.artifacts()].map(|at| format!("0.0.0.0:{}", at.port()))
             });
-        let store = wire.map_or(self.store_link.address(), |wire| wire.hub(self.store.port()));
+        let store =
+            wire.map_or(self.store_link.address(), |wire| wire.hub(self.access.address.port()));
         command.args(["--grpc", &grpc, "--http", &http]);
         command.args(["--advertise", &format!("http://{}", self.road.artifacts())]);
         let more = self.settings.iter().chain(&self.next_settings).map(String::as_str);
@@ -97,9 +99,10 @@ impl WorkerNode {
         command.envs([
             ("AWS_ENDPOINT", format!("http://{store}").as_str()),
             ("AWS_ALLOW_HTTP", "true"),
-            ("AWS_REGION", "nowhere"),
-            ("AWS_ACCESS_KEY_ID", "nobody"),
-            ("AWS_SECRET_ACCESS_KEY", "nothing"),
+            ("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "false"),
+            ("AWS_REGION", self.access.region),
+            ("AWS_ACCESS_KEY_ID", &self.access.key_id),
+            ("AWS_SECRET_ACCESS_KEY", &self.access.secret),
         ]);
         if let Some(library) = fake_clock() {
             command.env("LD_PRELOAD", library).env("FAKETIME_TIMESTAMP_FILE", &self.clock);

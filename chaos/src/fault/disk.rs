@@ -1,4 +1,4 @@
-//! Faults of a worker's disk: full, or with artifacts on it that change, vanish or go too soon.
+//! Faults of a worker's disk: full, slow, or with artifacts on it that change, vanish or go too soon.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
@@ -10,6 +10,8 @@ use tokio::time::{Instant, sleep};
 use super::Deed;
 use crate::error::ChaosError;
 use crate::network::Traffic;
+use crate::process::Process;
+use crate::slow_disk::SlowDisk;
 
 /// How often artifacts on disk are visited.
 const VISIT: Duration = Duration::from_millis(4);
@@ -56,6 +58,22 @@ impl Deed<'_> {
             sleep(Duration::from_millis(100)).await;
         }
         self.cluster.workers[victim].cache.empty();
+    }
+
+    /// Every file operation of a worker takes longer.
+    pub(super) async fn slow_disk(&mut self) -> Result<(), ChaosError> {
+        let victim = self.victim();
+        let delay = self.dice.millis(1..21);
+        self.note(format!("worker-{victim}, {} ms for each operation", delay.as_millis()));
+        let worker = &self.cluster.workers[victim];
+        let Some(process) = worker.process.as_ref().map(Process::id) else { return Ok(()) };
+        let failed = |name: &str| {
+            let name = format!("strace of {name}");
+            move |source| ChaosError::Process { name, source }
+        };
+        let slow = SlowDisk::of(process, delay).map_err(failed(worker.name()))?;
+        self.hold(1_500..4_000).await;
+        slow.end().map_err(failed(self.cluster.workers[victim].name()))
     }
 
     /// Does something to every artifact of a worker that is seen on its disk, for a while. Gives

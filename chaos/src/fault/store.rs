@@ -2,59 +2,44 @@
 //! store that errs or is slow. What workers have cached would hide them, so one worker comes without
 //! its cache.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::fs;
 use std::time::Duration;
+
+use axum::body::Bytes;
 
 use super::Deed;
 use crate::bucket::Mood;
 use crate::error::ChaosError;
 
-/// What is put beside a file that is not what it should be.
-const ASIDE: &str = "aside";
+/// An object's name, and what should be in it.
+type Whole = (String, Bytes);
 
 impl Deed<'_> {
     pub(super) async fn segments_missing(&mut self) -> Result<(), ChaosError> {
-        let files = self.segment_files(6);
-        for file in &files {
-            rename(file, &file.with_extension(ASIDE))?;
+        let whole = self.segment_files(6).await?;
+        for (name, _) in &whole {
+            self.cluster.bucket.remove(name).await?;
         }
-        self.note(format!("{} files", files.len()));
-        self.forgetful_worker().await?;
-        self.hold(1_000..2_500).await;
-        self.put_back(&files).await
+        self.until_put_back(whole).await
     }
 
     pub(super) async fn segments_truncated(&mut self) -> Result<(), ChaosError> {
-        let files = self.segment_files(6);
-        for file in &files {
-            let failed = ChaosError::file(file);
-            let size = fs::metadata(file).map_err(failed)?.len();
-            self.set_aside(file)?;
-            let cut = self.dice.within(0..size);
-            let shorter = File::options().write(true).open(file).and_then(|it| it.set_len(cut));
-            shorter.map_err(ChaosError::file(file))?;
+        let whole = self.segment_files(6).await?;
+        for (name, bytes) in &whole {
+            let cut = self.dice.below(bytes.len());
+            self.cluster.bucket.write(name, bytes.slice(..cut)).await?;
         }
-        self.note(format!("{} files", files.len()));
-        self.forgetful_worker().await?;
-        self.hold(1_000..2_500).await;
-        self.put_back(&files).await
+        self.until_put_back(whole).await
     }
 
     /// Every file stands where the next one should.
     pub(super) async fn segments_swapped(&mut self) -> Result<(), ChaosError> {
-        let files = self.segment_files(6);
-        for file in &files {
-            self.set_aside(file)?;
+        let whole = self.segment_files(6).await?;
+        for (at, (name, _)) in whole.iter().enumerate() {
+            let (_, other) = &whole[(at + 1) % whole.len()];
+            self.cluster.bucket.write(name, other.clone()).await?;
         }
-        for (at, file) in files.iter().enumerate() {
-            let other = files[(at + 1) % files.len()].with_extension(ASIDE);
-            fs::copy(&other, file).map_err(ChaosError::file(other))?;
-        }
-        self.note(format!("{} files", files.len()));
-        self.forgetful_worker().await?;
-        self.hold(1_000..2_500).await;
-        self.put_back(&files).await
+        self.until_put_back(whole).await
     }
 
     pub(super) async fn store_erring(&mut self) -> Result<(), ChaosError> {
@@ -78,23 +63,25 @@ impl Deed<'_> {
     }
 
     /// Some of the files of segments.
-    fn segment_files(&mut self, count: usize) -> Vec<PathBuf> {
-        let mut files = Vec::new();
-        walk(self.cluster.data(), &mut files);
-        files.sort();
-        self.dice.shuffle(&mut files);
-        files.truncate(count);
-        files
+    async fn segment_files(&mut self, count: usize) -> Result<Vec<Whole>, ChaosError> {
+        let mut names = self.cluster.bucket.names().to_vec();
+        self.dice.shuffle(&mut names);
+        names.truncate(count);
+        let mut whole = Vec::with_capacity(names.len());
+        for name in names {
+            let bytes = self.cluster.bucket.read(&name).await?;
+            whole.push((name, bytes));
+        }
+        Ok(whole)
     }
 
-    fn set_aside(&self, file: &Path) -> Result<(), ChaosError> {
-        fs::copy(file, file.with_extension(ASIDE)).map_err(ChaosError::file(file))?;
-        Ok(())
-    }
-
-    async fn put_back(&mut self, files: &[PathBuf]) -> Result<(), ChaosError> {
-        for file in files {
-            rename(&file.with_extension(ASIDE), file)?;
+    /// Lets workers find them as they are for a while, and puts them back.
+    async fn until_put_back(&mut self, whole: Vec<Whole>) -> Result<(), ChaosError> {
+        self.note(format!("{} files", whole.len()));
+        self.forgetful_worker().await?;
+        self.hold(1_000..2_500).await;
+        for (name, bytes) in whole {
+            self.cluster.bucket.write(&name, bytes).await?;
         }
         // What is under way may still have read the wrong bytes.
         tokio::time::sleep(Duration::from_millis(200)).await;
@@ -110,20 +97,5 @@ impl Deed<'_> {
         // There may be none.
         drop(fs::remove_dir_all(worker.cache.path()));
         self.cluster.start_worker(victim).await
-    }
-}
-
-fn rename(from: &Path, to: &Path) -> Result<(), ChaosError> {
-    fs::rename(from, to).map_err(ChaosError::file(from))
-}
-
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        if path.is_dir() {
-            walk(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "parquet") {
-            files.push(path);
-        }
     }
 }

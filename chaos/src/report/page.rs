@@ -90,11 +90,11 @@ fn head(out: &mut String, report: &Report) {
     let _ = write!(
         out,
         "<p>{} API node{}, three workers with two slots each (five at times), {} cores for everything. \
-         Links fall ill by {}. {without} A slow disk is not among the faults: nothing here can \
-         slow one down.</p>",
+         The store is {}. Links fall ill by {}. {without}</p>",
         report.apis,
         if report.apis == 1 { "" } else { "s" },
         report.machine.cores,
+        escape(&report.machine.store),
         escape(&report.machine.links)
     );
 }

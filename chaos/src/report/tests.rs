@@ -24,13 +24,14 @@ fn report(outcomes: Vec<Outcome>, violations: Vec<Violation>) -> Report {
         recovered: second(4),
         drains: vec![second(1)],
     };
+    let store = "a <store>".to_owned();
     let (kinds, without) = (vec![Kind::KillWorker], vec![(Kind::DiskFull, "no root")]);
     Report {
         seed: 7,
         ran: second(10),
         apis: 1,
         clients: 2,
-        machine: Machine { kinds, without, links: "a <proxy>".to_owned(), cores: 2 },
+        machine: Machine { kinds, without, links: "a <proxy>".to_owned(), store, cores: 2 },
         questions: vec!["#0 <up>".to_owned()],
         faults: vec![fault],
         asked: asked.collect(),
@@ -50,6 +51,7 @@ fn a_good_run_says_so_and_a_bad_one_says_why() {
     assert!(page.contains("worker-1 &lt;b&gt;") && !page.contains("<b> at"), "texts are escaped");
     assert!(page.contains("disk-full (no root)"));
     assert!(page.contains("Links fall ill by a &lt;proxy&gt;."));
+    assert!(page.contains("The store is a &lt;store&gt;."));
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing is loaded");
 
     let what = Violation::new(Promise::RightAnswers, Duration::from_secs(5), "other bytes");
