@@ -60,7 +60,8 @@ impl<K: Clone + Eq + Hash, V: Clone> IndexMemory<K, V> {
         self.bytes
     }
 
-    fn remove(&mut self, key: &K) {
+    /// Forgets a value.
+    pub(crate) fn remove(&mut self, key: &K) {
         if let Some(kept) = self.kept.remove(key) {
             self.order.remove(&kept.used);
             self.bytes -= kept.bytes;

@@ -95,8 +95,24 @@ impl SegmentCache {
     }
 
     /// A segment, ready to be read: its index and pages from memory where they are known, its
-    /// samples on this machine.
+    /// samples on this machine. Of two good files that do not belong together nobody knows which is
+    /// the wrong one: both are thrown away and fetched anew, once.
     pub async fn segment(
+        &self,
+        series: &SegmentFile,
+        samples: &SegmentFile,
+    ) -> Result<Segment<PinnedFile>, SegmentFetchError> {
+        match self.segment_as_known(series, samples).await {
+            Err(SegmentFetchError::Unreadable(SegmentError::Mismatched { .. })) => {
+                self.forget(series).await;
+                self.forget(samples).await;
+                self.segment_as_known(series, samples).await
+            }
+            other => other,
+        }
+    }
+
+    async fn segment_as_known(
         &self,
         series: &SegmentFile,
         samples: &SegmentFile,
@@ -231,6 +247,20 @@ impl SegmentCache {
         check_size(file, source.size_bytes())?;
         let disk = Arc::clone(&self.shared.disk);
         Ok(PinnedFile { path: file.path.clone(), source, disk, pin: Some(pin) })
+    }
+
+    /// Whoever wants this file next has it fetched anew; those who read it keep what they have.
+    async fn forget(&self, file: &SegmentFile) {
+        self.memory().remove(&file.path);
+        let (disk, name) = (Arc::clone(&self.shared.disk), self.name(&file.path));
+        let copy = {
+            let mut books = disk.books();
+            let Some((id, _)) = books.segments.whole(&name) else { return };
+            books.segments.forget(id);
+            id
+        };
+        disk.counters.segments_distrusted.one();
+        blocking(move || disk.remove(copy)).await;
     }
 
     /// A whole copy of the right size. One of another size is from another world, and goes.

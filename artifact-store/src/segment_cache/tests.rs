@@ -53,7 +53,7 @@ impl Scene {
         let faulty = FaultyStore::new();
         let faults = Arc::clone(&faulty.faults);
         let store = Store::over(Arc::new(faulty), "faulty");
-        let (series, samples) = put_segment(&store).await;
+        let (series, samples) = put_segment(&store, "a", 1).await;
         let (disk, _) = WorkerDisk::open(&config, store.clone()).unwrap();
         Self { disk, faults, store, config, series, samples, _folder: folder }
     }
@@ -100,13 +100,12 @@ impl Scene {
 }
 
 /// A segment whose samples take several parts.
-async fn put_segment(store: &Store) -> (SegmentFile, SegmentFile) {
+async fn put_segment(store: &Store, name: &str, mut dice: u64) -> (SegmentFile, SegmentFile) {
     let (mut series, mut samples) = (Vec::new(), Vec::new());
     let mut writer = SegmentWriter::new(&mut samples, &WriteOptions::default()).unwrap();
-    let mut dice: u64 = 1;
     for i in 0..SERIES {
-        let name = format!("host_{i:02}");
-        let labels = Labels::new([("__name__", "up"), ("host", &name)]).unwrap();
+        let host = format!("host_{i:02}");
+        let labels = Labels::new([("__name__", "up"), ("host", &host)]).unwrap();
         let ts: Vec<i64> = (0..i64::from(SAMPLES)).map(|t| t * 1000).collect();
         let values: Vec<f64> = (0..SAMPLES)
             .map(|_| {
@@ -117,14 +116,11 @@ async fn put_segment(store: &Store) -> (SegmentFile, SegmentFile) {
         writer.series(&labels, &Arc::new(Family::default()), &ts, &values).unwrap();
     }
     writer.finish(&mut series).unwrap();
-    let put = async |name: &str, bytes: Vec<u8>| {
-        let path = ObjectPath::parse(name).unwrap();
+    let put = async |kind: &str, bytes: Vec<u8>| {
+        let path = ObjectPath::parse(&format!("segments/t/u/{name}.{kind}.parquet")).unwrap();
         SegmentFile::from(&store.put(&path, bytes.into()).await.unwrap())
     };
-    let files = (
-        put("segments/t/u/a.series.parquet", series).await,
-        put("segments/t/u/a.samples.parquet", samples).await,
-    );
+    let files = (put("series", series).await, put("samples", samples).await);
     assert!(files.1.size_bytes > 5 * 4096, "the samples take several parts");
     files
 }
@@ -291,6 +287,29 @@ async fn a_copy_that_rots_on_disk_is_fetched_anew() {
 }
 
 #[tokio::test]
+async fn a_good_file_in_the_place_of_another_is_not_kept() {
+    for takes_samples in [false, true] {
+        let mut scene = Scene::new().await;
+        let (series, samples) = put_segment(&scene.store, "b", 3).await;
+        // A worker is not told checksums.
+        (scene.series.checksum, scene.samples.checksum) = (None, None);
+        let (file, other) = match takes_samples {
+            true => (scene.samples.clone(), samples),
+            false => (scene.series.clone(), series),
+        };
+        assert_eq!(file.size_bytes, other.size_bytes, "nothing but the content tells them apart");
+        let right = scene.store.get(&file.path).await.unwrap();
+        let wrong = scene.store.get(&other.path).await.unwrap();
+        scene.store.put(&file.path, wrong).await.unwrap();
+        let error = scene.read().await.unwrap_err();
+        assert!(error.to_string().contains("is not the samples file of"), "{error}");
+        scene.store.put(&file.path, right).await.unwrap();
+        scene.read().await.unwrap();
+        scene.disk.audit().unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_copy_found_damaged_while_it_is_read_can_be_given_up() {
     let scene = Scene::new().await;
     let segment = scene.disk.segments().segment(&scene.series, &scene.samples).await.unwrap();
@@ -356,7 +375,7 @@ async fn segments_in_a_folder_are_read_in_place_or_copied_as_configured() {
         let data = tempfile::tempdir().unwrap();
         let mut scene = Scene::with(|c| c.read_in_place = in_place).await;
         let store = Store::in_folder(data.path()).unwrap();
-        (scene.series, scene.samples) = put_segment(&store).await;
+        (scene.series, scene.samples) = put_segment(&store, "a", 1).await;
         scene.store = store;
         let mut scene = scene.restarted().await;
         scene.read().await.unwrap();
